@@ -118,6 +118,6 @@ async fn main() {
     let report = Report::new(&state, true);
     println!(
         "{}",
-        headlines::rate_headline(&report.variants[0], report.confidence)
+        headlines::rate_headline(&report, &report.variants[0])
     );
 }

@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     )?;
     let experiment = Experiment::begin(plan, ExperimentSettings::default(), &mut SilentObserver)?;
     let report = experiment.run_silently()?.run.report;
-    let headline = headlines::rate_headline(&report.variants[0], report.confidence);
+    let headline = headlines::rate_headline(&report, &report.variants[0]);
     println!("{headline}\n{:?}", report.verdict);
     Ok(())
 }

@@ -35,7 +35,9 @@ pub fn format_table(table: &Table, width: Option<usize>) -> String {
 pub(super) fn push_facts(screen: &mut Screen, document: &Document) {
     push_lines(screen, &document.facts);
     for figure in &document.figures {
-        push_lines(screen, &figure.lines);
+        for line in &figure.lines {
+            screen.push_cut_line(2, &words::sanitize_line(line));
+        }
     }
 }
 

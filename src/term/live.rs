@@ -648,8 +648,7 @@ fn describe_rate(state: &State, failed: u64, completed: u64) -> Option<String> {
 
 /// Returns the name of a failure, and the text after it.
 fn describe_failure(failure: &Failure) -> (String, String) {
-    let is_slow = failure.signature.title == judge::signature::ENDED_BY_ITSELF;
-    if is_slow || failure.signature.depth > EvidenceDepth::Output {
+    if failure.signature.depth > EvidenceDepth::Output {
         return (
             words::sanitize_line(&failure.signature.title),
             String::new(),

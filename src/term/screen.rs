@@ -156,6 +156,13 @@ impl Screen {
         self.push_hanging_text(indent, indent + 2, text);
     }
 
+    /// Adds a line with an indent, without what does not fit into the width.
+    pub(super) fn push_cut_line(&mut self, indent: usize, line: &str) {
+        let room = self.width.map_or(usize::MAX, |width| width - indent);
+        let line = words::shorten_text(line, room);
+        self.push_row(&format!("{}{line}", " ".repeat(indent)));
+    }
+
     /// Adds text with one indent for its first line and another for further lines.
     pub fn push_hanging_text(&mut self, indent: usize, hang: usize, text: &str) {
         let room = self.width.map(|width| width.min(WIDEST));

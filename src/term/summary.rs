@@ -131,7 +131,7 @@ fn write_variant_details(
     folder: &Path,
 ) {
     if report.answer.is_some() && variant.failures > 0 {
-        let headline = headlines::rate_headline(variant, report.confidence);
+        let headline = headlines::rate_headline(report, variant);
         screen.push_text(2, &style(headline).bold().to_string());
     }
     match &variant.suite {

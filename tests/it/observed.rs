@@ -165,7 +165,7 @@ impl Surroundings {
                 FailureKind::Signal { signal, .. } => {
                     (Ending::Signaled(signal, true), "free(): invalid pointer")
                 }
-                FailureKind::Hang { .. } => {
+                FailureKind::Hang { .. } | FailureKind::Slow => {
                     let (state, killed) = ('S', choices.below(2) == 0);
                     (Ending::TimedOut { state, killed }, "waiting for a lock")
                 }

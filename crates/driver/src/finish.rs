@@ -4,8 +4,8 @@ use super::{LoopState, identical_failures};
 use provoke_exec::{drop_evidence, remove_cores};
 use provoke_judge as judge;
 use provoke_model::{
-    Ending, Event, FailureKind, HoldPlan, InconclusiveReason, KeepRule, Observation, Outcome,
-    SlotId, Trial, TrialId,
+    Ending, Event, HoldPlan, InconclusiveReason, KeepRule, Observation, Outcome, SlotId, Trial,
+    TrialId,
 };
 use provoke_state::State;
 use std::time::Duration;
@@ -195,7 +195,7 @@ fn was_stopped_early(
     plain_timeout: Duration,
     is_assumed: bool,
 ) -> bool {
-    let hangs = matches!(outcome, Outcome::Fail(failure) if matches!(failure.kind, FailureKind::Hang { .. }));
+    let hangs = matches!(outcome, Outcome::Fail(failure) if failure.kind.is_timeout());
     let is_proved = observation
         .hang
         .as_ref()

@@ -33,7 +33,7 @@ fn failure_of_process(
     let kind = find_failure(rules, variant, observation)?;
     let fits = match result.end {
         CaseEnd::Crashed => matches!(kind, FailureKind::Signal { .. } | FailureKind::Oom { .. }),
-        CaseEnd::TimedOut => matches!(kind, FailureKind::Hang { .. }),
+        CaseEnd::TimedOut => kind.is_timeout(),
         _ => false,
     };
     let failure = fits.then(|| failure_of(kind, variant, observation))?;

@@ -1,8 +1,8 @@
 //! Interprets the end of one process: a signal that was observed, one that a code reports, or a code.
 
 use provoke_model::{
-    ActorObservation, ContainerObservation, CrashedProcess, Ending, FailureKind, Rules, Signal,
-    SignalEvidence,
+    ActorObservation, ContainerObservation, CrashedProcess, Ending, FailureKind, Hang, Rules,
+    Signal, SignalEvidence,
 };
 use std::collections::BTreeSet;
 
@@ -15,13 +15,14 @@ pub(super) fn end_of_life(
         ok: BTreeSet::new(),
         ..Rules::default()
     };
-    judge_ending(&rules, service, dead)
+    judge_ending(&rules, service, dead, None)
 }
 
 pub(super) fn judge_ending(
     rules: &Rules,
     main: &ActorObservation,
     dead: &[CrashedProcess],
+    hang: Option<&Hang>,
 ) -> Option<FailureKind> {
     match main.ending {
         Ending::Exited(code) if rules.ok.contains(&code) => None,
@@ -33,6 +34,9 @@ pub(super) fn judge_ending(
             signal,
             evidence: SignalEvidence::WaitStatus { core },
         }),
+        Ending::TimedOut { .. } if hang.is_some_and(|hang| !hang.ended_after.is_zero()) => {
+            Some(FailureKind::Slow)
+        }
         Ending::TimedOut { state, .. } => Some(FailureKind::Hang {
             stopped: state == 'T',
         }),

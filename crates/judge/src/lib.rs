@@ -169,7 +169,12 @@ fn find_failure(
     let ending = main_actors(variant, observation)
         .filter_map(|main| match observation.load {
             Some(_) => end_of_life(main, &observation.crashed_children),
-            None => judge_ending(rules, main, &observation.crashed_children),
+            None => judge_ending(
+                rules,
+                main,
+                &observation.crashed_children,
+                observation.hang.as_ref(),
+            ),
         })
         .min()
         .filter(|kind| !(excused && kind_is_exit(kind)));
@@ -404,6 +409,25 @@ mod tests {
         let crash = "eat[77]: segfault at 10 ip 0 sp 0 error 4";
         main.kernel = vec![line(77, crash)];
         assert_eq!(outcome(&Rules::default(), &main), "fail: SIGKILL");
+    }
+
+    #[test]
+    fn a_trial_that_ended_by_itself_after_its_timeout_is_no_hang() {
+        let mut seen = observation_of(&[Ending::TimedOut {
+            state: 'S',
+            killed: false,
+        }]);
+        let only = |filter| Rules {
+            only: vec![filter],
+            ..Rules::default()
+        };
+        let hang = seen.hang.insert(provoke_model::Hang::default());
+        hang.ended_after = std::time::Duration::from_millis(57);
+        assert_eq!(outcome(&Rules::default(), &seen), "fail: timeout");
+        assert_eq!(outcome(&only(BugFilter::Timeout), &seen), "fail: timeout");
+        assert_eq!(outcome(&only(BugFilter::Hang), &seen), "other: timeout");
+        seen.hang = None;
+        assert_eq!(outcome(&only(BugFilter::Timeout), &seen), "fail: hang");
     }
 
     #[test]

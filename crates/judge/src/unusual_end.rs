@@ -10,7 +10,7 @@ pub fn unusual_end(observation: &Observation) -> Option<String> {
     if !hang.ended_after.is_zero() {
         let late = format_seconds(hang.ended_after.as_secs_f64());
         return Some(format!(
-            "timeout: it ended by itself {late} after the time limit; a longer limit (-t) lets it end"
+            "it ended by itself {late} after the time limit; a longer limit (-t) lets it end"
         ));
     }
     let timeout = hang.ended_before;

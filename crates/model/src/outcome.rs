@@ -51,11 +51,14 @@ pub enum FailureKind {
         /// The exit code.
         code: i32,
     },
-    /// The trial timed out.
+    /// The trial timed out, and did not end.
     Hang {
         /// Whether the process was stopped (by a signal, or waiting for a terminal) rather than hung.
         stopped: bool,
     },
+    /// The trial timed out, but ended by itself before provoke ended it.
+    #[serde(rename = "timeout")]
+    Slow,
     /// The trial leaked processes.
     Leak,
     /// A process of the trial was OOM-killed.
@@ -186,6 +189,11 @@ impl FailureKind {
         self.is_crash() || matches!(self, Self::Hang { .. })
     }
 
+    /// Returns whether the trial took longer than its time limit.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Self::Hang { .. } | Self::Slow)
+    }
+
     /// Returns whether the program, or a test of a suite, ended by itself, so that its message was written.
     pub fn ends_by_itself(&self) -> bool {
         matches!(self, Self::Exit { .. } | Self::Test)
@@ -198,6 +206,7 @@ impl FailureKind {
             Self::Exit { code } => format!("exit {code}"),
             Self::Hang { stopped: false } => "hang".to_owned(),
             Self::Hang { stopped: true } => "stopped".to_owned(),
+            Self::Slow => "timeout".to_owned(),
             Self::Leak => "leak".to_owned(),
             Self::Oom { .. } => "oom".to_owned(),
             Self::Output => "output".to_owned(),
@@ -217,6 +226,9 @@ impl FailureKind {
             Self::Hang { stopped: true } => {
                 "was stopped at the timeout: it waited for a terminal, or received SIGSTOP"
                     .to_owned()
+            }
+            Self::Slow => {
+                "ended just after the time limit: it is slow, and does not hang".to_owned()
             }
             Self::Leak => "left processes or containers behind".to_owned(),
             Self::Oom { masked: false } => "killed by the kernel because memory ran out".to_owned(),

@@ -119,6 +119,8 @@ pub enum BugFilter {
     Code(i32),
     /// A hung trial.
     Hang,
+    /// A trial that took longer than its time limit: hung or only slow.
+    Timeout,
     /// A trial with leaked processes.
     Leak,
     /// An OOM kill.
@@ -161,6 +163,7 @@ impl BugFilter {
             FailureKind::Signal { signal, .. } => Self::Signal(*signal),
             FailureKind::Exit { code } => Self::Code(*code),
             FailureKind::Hang { .. } => Self::Hang,
+            FailureKind::Slow => Self::Timeout,
             FailureKind::Leak => Self::Leak,
             FailureKind::Oom { .. } => Self::Oom,
             FailureKind::Output => Self::Output,
@@ -185,6 +188,7 @@ impl BugFilter {
                 wanted_signal == signal
             }
             (Self::Code(wanted_code), kind) => kind.exit_code() == Some(*wanted_code),
+            (Self::Timeout, kind) => kind.is_timeout(),
             // A run that looks for failures of cases has judged its trials by them.
             (Self::Test(_) | Self::Passes(_), _)
             | (Self::Hang, FailureKind::Hang { .. })
@@ -204,6 +208,7 @@ impl fmt::Display for BugFilter {
             Self::Signal(signal) => signal.fmt(f),
             Self::Code(code) => write!(f, "code:{code}"),
             Self::Hang => f.write_str("hang"),
+            Self::Timeout => f.write_str("timeout"),
             Self::Leak => f.write_str("leak"),
             Self::Oom => f.write_str("oom"),
             Self::Output => f.write_str("output"),
@@ -222,6 +227,7 @@ impl FromStr for BugFilter {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.to_ascii_lowercase().as_str() {
             "hang" => return Ok(Self::Hang),
+            "timeout" => return Ok(Self::Timeout),
             "leak" => return Ok(Self::Leak),
             "oom" => return Ok(Self::Oom),
             "output" => return Ok(Self::Output),
@@ -250,7 +256,7 @@ impl FromStr for BugFilter {
             return id.parse().map(Self::Signature);
         }
         Signal::from_name(text).map(Self::Signal).ok_or_else(|| {
-            format!("`{text}` is not a kind of failure: a signal name, `code:N`, `sig:ID`, `test:NAME`, `hang`, `leak`, `oom` or `output`")
+            format!("`{text}` is not a kind of failure: a signal name, `code:N`, `sig:ID`, `test:NAME`, `hang`, `timeout`, `leak`, `oom` or `output`")
         })
     }
 }

@@ -207,12 +207,11 @@ impl FromStr for OnlyRule {
 
     fn from_str(text: &str) -> Result<Self, String> {
         text.parse().map(Self).map_err(|error| {
-            let words = ["hang", "leak", "oom", "output"].into_iter();
+            let words = ["hang", "timeout", "leak", "oom", "output"].into_iter();
             let long = Signal::known_names();
             let short = Signal::known_names().map(|name| &name[3..]);
             let intended = match text.to_ascii_lowercase().as_str() {
                 "segfault" | "sigsegfault" | "segmentation fault" => Some("SIGSEGV"),
-                "timeout" => Some("hang"),
                 _ => nearest_name(text, words.chain(long).chain(short)),
             };
             match intended {

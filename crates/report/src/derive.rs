@@ -127,6 +127,16 @@ impl Report {
 }
 
 impl VariantReport {
+    /// Returns its name; that of a level of a load says what is counted.
+    pub fn title(&self) -> String {
+        match &self.load {
+            Some(load) if self.name == load.clients.to_string() => {
+                words::format_count(u64::from(load.clients), "client")
+            }
+            _ => self.name.clone(),
+        }
+    }
+
     /// Returns the signatures of the captured trials.
     pub fn captured_signatures(&self) -> &[SignatureReport] {
         let captured = self.captured.as_ref();

@@ -1,8 +1,7 @@
 //! Groups the failures of one bug: measured trials together with captured trials.
 
 use super::{SignatureReport, VariantReport};
-use provoke_judge::signature::ENDED_BY_ITSELF;
-use provoke_model::EvidenceDepth;
+use provoke_model::{EvidenceDepth, FailureKind};
 use provoke_words as words;
 
 /// Measured failures that are one bug, as far as is known.
@@ -113,7 +112,7 @@ impl FailureGroup<'_> {
         };
         let total = self.trial_count();
         let mut lines = Vec::new();
-        if self.signature.title == ENDED_BY_ITSELF {
+        if self.signature.outcome == FailureKind::Slow.name() {
             lines.push("only slow, no hang: a longer time limit (-t) lets it end".to_owned());
         }
         if !self.measured.iter().any(|signature| is_itself(&signature)) {
@@ -222,14 +221,14 @@ mod tests {
     }
 
     /// Returns the trials and the evidence of each group of a run that saw these failures.
-    fn groups(kind: &FailureKind, observations: Vec<Observation>) -> Vec<(Vec<u64>, Vec<String>)> {
-        let plan = plan(observations.len() as u64);
+    fn groups(seen: Vec<(FailureKind, Observation)>) -> Vec<(Vec<u64>, Vec<String>)> {
+        let plan = plan(seen.len() as u64);
         let variant = plan.trials.variants[0].clone();
         let mut run = SimulatedRun::new(plan);
-        for (id, seen) in (1..).zip(observations) {
+        for (id, (kind, seen)) in (1..).zip(seen) {
             let failure = Failure {
-                kind: kind.clone(),
-                signature: signature_of_failure(kind, &variant, &seen),
+                signature: signature_of_failure(&kind, &variant, &seen),
+                kind,
                 sites: Vec::new(),
                 functions: Vec::new(),
             };
@@ -273,13 +272,13 @@ mod tests {
 
     #[test]
     fn a_busy_loop_without_a_stack_joins_the_only_busy_loop() {
-        let hang = FailureKind::Hang { stopped: false };
-        let (parse, wait) = (|| busy_loop("parse < main"), busy_loop("wait < main"));
-        let one_loop = groups(&hang, vec![parse(), busy_loop(""), parse()]);
+        let hang = |stack| (FailureKind::Hang { stopped: false }, busy_loop(stack));
+        let (parse, wait) = ("parse < main", "wait < main");
+        let one_loop = groups([parse, "", parse].map(hang).to_vec());
         let evidence = "1 of 3 ended with hang and left no stack: probably this hang";
         assert_eq!(one_loop, [(vec![1, 2, 3], vec![evidence.to_owned()])]);
         // It may be either of two loops.
-        let two_loops = groups(&hang, vec![parse(), busy_loop(""), wait]);
+        let two_loops = groups([parse, "", wait].map(hang).to_vec());
         let trials: Vec<&[u64]> = two_loops.iter().map(|(trials, _)| &trials[..]).collect();
         assert_eq!(trials.len(), 3, "{two_loops:?}");
     }
@@ -287,21 +286,14 @@ mod tests {
     #[test]
     fn a_timeout_without_a_stack_never_joins_a_hang() {
         let hang = FailureKind::Hang { stopped: false };
-        let without_stack = |ended_after: u64| {
-            let mut seen = busy_loop("");
-            seen.hang = Some(Hang {
-                ended_after: Duration::from_millis(ended_after),
-                ..Hang::default()
-            });
-            seen
-        };
-        let seen = vec![
-            busy_loop("parse < main"),
-            without_stack(0),
-            without_stack(57),
-        ];
+        let mut without_stack = busy_loop("");
+        without_stack.hang = Some(Hang::default());
         let advice = "only slow, no hang: a longer time limit (-t) lets it end";
-        let mut groups = groups(&hang, seen);
+        let mut groups = groups(vec![
+            (hang.clone(), busy_loop("parse < main")),
+            (hang, without_stack.clone()),
+            (FailureKind::Slow, without_stack),
+        ]);
         groups.sort();
         assert_eq!(
             groups,
@@ -355,7 +347,7 @@ mod tests {
             crash_at(0x179, "read < load < main"),
             crash_at(0x2f0, ""),
         ];
-        let groups = groups(&SEGV, seen);
+        let groups = groups(seen.into_iter().map(|seen| (SEGV, seen)).collect());
         let trials: Vec<&[u64]> = groups.iter().map(|(trials, _)| &trials[..]).collect();
         assert_eq!(trials, [&[2, 3, 4][..], &[1], &[5]], "{groups:?}");
     }

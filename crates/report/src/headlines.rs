@@ -18,7 +18,7 @@ pub fn answer_sentences(report: &Report) -> Vec<String> {
                 let load = variant.load.as_ref();
                 let refusal = load.and_then(LoadTotals::refusal_clause);
                 let refusal = refusal.map_or(String::new(), |clause| format!("; {clause}"));
-                let headline = rate_headline(variant, report.confidence) + &refusal;
+                let headline = rate_headline(report, variant) + &refusal;
                 match variant.name.as_str() {
                     "" => headline,
                     name => format!("{name}: {headline}"),
@@ -29,8 +29,8 @@ pub fn answer_sentences(report: &Report) -> Vec<String> {
 }
 
 /// Describes the failure rate of a variant in one sentence, with its interval.
-pub fn rate_headline(variant: &VariantReport, confidence: f64) -> String {
-    let rate = describe_rate(variant, confidence);
+pub fn rate_headline(report: &Report, variant: &VariantReport) -> String {
+    let rate = describe_rate(report, variant);
     match variant
         .void_reasons
         .get(&InconclusiveReason::UnknownFailure.to_string())
@@ -40,7 +40,8 @@ pub fn rate_headline(variant: &VariantReport, confidence: f64) -> String {
     }
 }
 
-fn describe_rate(variant: &VariantReport, confidence: f64) -> String {
+fn describe_rate(report: &Report, variant: &VariantReport) -> String {
+    let confidence = report.confidence;
     let (k, n) = (variant.failures, variant.trials);
     let rate = &variant.rate;
     if n == 0 {
@@ -49,7 +50,11 @@ fn describe_rate(variant: &VariantReport, confidence: f64) -> String {
     let interval_text = format_interval(rate.interval());
     let wider = match variant.stop_rule {
         StopRule::User => ", wider because the run ended early",
-        _ => "",
+        // The intervals of other questions are explained with their answers.
+        _ if report.answer.is_some() => "",
+        StopRule::PlannedN | StopRule::KthFailure => "",
+        StopRule::Decision | StopRule::Spent => ", wider because the results may end the run",
+        StopRule::Time => ", wider because the time ends the run",
     };
     match rate.point {
         None if k == 0 => {

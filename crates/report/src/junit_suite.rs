@@ -125,7 +125,7 @@ fn suite_properties(
             "stop_rule",
             headlines::stop_rule_text(variant.stop_rule).to_owned(),
         ),
-        ("rate", headlines::rate_headline(variant, report.confidence)),
+        ("rate", headlines::rate_headline(&report, variant)),
         ("rate.low", low.to_string()),
         ("rate.high", high.to_string()),
         (

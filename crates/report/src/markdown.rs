@@ -57,7 +57,7 @@ fn write_markdown(
     let verdict = format!("**{}{so_far}.**", headlines::verdict_text(report.verdict));
     match report.variants.as_slice() {
         [variant] => {
-            let mut headline = headlines::rate_headline(variant, report.confidence);
+            let mut headline = headlines::rate_headline(&report, variant);
             if report.verdict == Verdict::Failing && variant.failures == 0 {
                 // Only trials that were changed failed.
                 headline.insert_str(0, "plain trials: ");
@@ -72,7 +72,7 @@ fn write_markdown(
                 // The results of a search chose the number of trials, so the answer has its own intervals.
                 let headline = match report.rate_meaning() {
                     RateMeaning::Searched => headlines::describe_counts(variant),
-                    _ => headlines::rate_headline(variant, report.confidence),
+                    _ => headlines::rate_headline(&report, variant),
                 };
                 writeln!(out, "- {}: {headline}", inline_code(&variant.name))?;
             }

@@ -188,7 +188,7 @@ fn known_by(
             .min_by_key(|(rule, _)| *rule)
             .map(|(_, line)| line.clone()),
         FailureKind::Leak => observation.residue.leaked.first().map(command),
-        FailureKind::Hang { .. } => unusual_end(observation),
+        FailureKind::Hang { .. } | FailureKind::Slow => unusual_end(observation),
         _ => kind.evidence_label(),
     };
     (kind.name(), class, detail.unwrap_or_default())

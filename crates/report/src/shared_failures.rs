@@ -161,10 +161,7 @@ impl CapturedFailure<'_> {
 
 fn list_names<'a>(variants: impl ExactSizeIterator<Item = &'a VariantReport>) -> String {
     let more = variants.len().saturating_sub(NAMES);
-    let names: Vec<&str> = variants
-        .take(NAMES)
-        .map(|variant| variant.name.as_str())
-        .collect();
+    let names: Vec<String> = variants.take(NAMES).map(VariantReport::title).collect();
     let listed = names.join(", ");
     match more {
         0 => listed,

@@ -813,7 +813,7 @@ fn without_failures_the_report_has_an_upper_bound_and_no_rate() {
     (1..=427).for_each(|id| run.trial(id, passed()));
     run.finish();
     let report = run.report();
-    let headline = super::headlines::rate_headline(&report.variants[0], report.confidence);
+    let headline = headline_of(&report);
     insta::assert_snapshot!(headline, @"0 of 427 trials failed: rate below 0.87 % (95 % interval)");
     insta::assert_snapshot!(run.export(&Markdown), @r"
     # `./neighbors.py '--all of it'`: No failure seen
@@ -861,7 +861,7 @@ fn headline_interval(mut plan: Plan, failures: u64, trials: u64) -> [f64; 2] {
         run.trial(id, if fails { crashed("") } else { passed() });
     }
     run.finish();
-    let headline = super::headlines::rate_headline(&run.report().variants[0], 95.0);
+    let headline = headline_of(&run.report());
     let ends = match headline.split_once("rate below ") {
         Some((_, bound)) => format!("0 to {bound}"),
         None => headline.split_once("interval ").unwrap().1.to_owned(),
@@ -932,7 +932,7 @@ fn a_stop_at_the_first_failure_gives_an_interval_without_a_rate() {
     run.trial(3, crashed(""));
     run.finish();
     let report = run.report();
-    let headline = super::headlines::rate_headline(&report.variants[0], report.confidence);
+    let headline = headline_of(&report);
     insta::assert_snapshot!(headline, @"first failure after 2 passes: rate 0.8 to 91 % (95 % interval)");
     assert!(run.export(&Markdown).contains("| 1 | 3 | – | "));
 }
@@ -941,8 +941,7 @@ fn a_stop_at_the_first_failure_gives_an_interval_without_a_rate() {
 fn a_run_that_ended_early_has_an_any_time_interval() {
     let mut run = SimulatedRun::new(plan(100));
     (1..=20).for_each(|id| run.trial(id, passed()));
-    let headline =
-        |run: &SimulatedRun| super::headlines::rate_headline(&run.report().variants[0], 95.0);
+    let headline = |run: &SimulatedRun| headline_of(&run.report());
     let without = headline(&run);
     run.trial(21, crashed(""));
     insta::assert_snapshot!(format!("{without}\n{}", headline(&run)), @"
@@ -950,9 +949,14 @@ fn a_run_that_ended_early_has_an_any_time_interval() {
     SIGSEGV in 1 of 21 trials: 4.8 % (95 % interval 0.01 to 24 %, wider because the run ended early)
     ");
     assert_eq!(
-        super::headlines::rate_headline(&SimulatedRun::new(plan(1)).report().variants[0], 95.0),
+        headline_of(&SimulatedRun::new(plan(1)).report()),
         "no trial was conclusive: the failure rate is not known"
     );
+}
+
+/// Returns the rate of the first variant in words.
+fn headline_of(report: &Report) -> String {
+    super::headlines::rate_headline(report, &report.variants[0])
 }
 
 #[test]

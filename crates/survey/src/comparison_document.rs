@@ -65,11 +65,16 @@ impl RunComparison {
 
 /// Returns a table of the failures with their counts in both runs, unless no run failed.
 fn failure_table(failures: &[FailureDifference], show_all: bool) -> Option<Table> {
+    let p_value = if failures.len() > 1 {
+        "p (corrected)"
+    } else {
+        "p"
+    };
     let columns = vec![
         Column::remarks("failure"),
         Column::numbers(A),
         Column::numbers(B),
-        Column::numbers("p"),
+        Column::numbers(p_value),
     ];
     let mut table = Table::new("Failures", Place::Screen, columns);
     let shown = if show_all { failures.len() } else { SHOWN };

@@ -253,3 +253,16 @@ fn a_single_seed_that_fails_is_found() {
     let cause = "hash seed: the order of a set or dict reaches the result";
     assert_eq!(answer["causes"], json!([cause]));
 }
+
+#[test]
+fn a_reference_under_which_the_program_fails_is_named() {
+    let sandbox = Sandbox::new();
+    // `date` traces the program, also if it moves the date by nothing.
+    let is_traced = "! grep -q 'TracerPid:.0$' /proc/self/status && exit 1; exit 0";
+    let args = ["why", "--try", "date", "--seed", "1", "--"];
+    let output = sandbox.provoke(&[&args[..], &["sh", "-c", is_traced]].concat());
+    assert!(
+        output.stdout.contains("\n  under date=+0 it fails, too: "),
+        "{output}"
+    );
+}

@@ -23,7 +23,6 @@ pub use diagnosis::{HangDiagnosis, diagnose_hang};
 pub use frames::bare_module;
 pub use kernel::place_in_file as logged_place;
 pub use sites::{failure_functions, failure_sites, is_library_source, of_crash as sites_of_crash};
-pub use status::ENDED_BY_ITSELF;
 
 use provoke_model::{
     ActorObservation, ActorRole, CaseEnd, CaseFailure, CoreObservation, Crash, Ending,
@@ -60,7 +59,8 @@ pub fn signature_of_failure(
         }
         FailureKind::Hang { .. } => levels.extend(of_hang(kind, variant, main, observation)),
         FailureKind::Output => levels.extend(message::of_rule(observation)),
-        FailureKind::Leak
+        FailureKind::Slow
+        | FailureKind::Leak
         | FailureKind::Oom { .. }
         | FailureKind::ServiceVanished
         | FailureKind::Refused
@@ -171,7 +171,7 @@ pub fn find_culprit<'a>(
     let fits = |actor: &&ActorObservation| match (&actor.ending, kind) {
         (Ending::Exited(code), kind) => kind.exit_code() == Some(*code),
         (Ending::Signaled(died, _), FailureKind::Signal { signal, .. }) => died == signal,
-        (Ending::TimedOut { .. }, FailureKind::Hang { .. }) => true,
+        (Ending::TimedOut { .. }, kind) => kind.is_timeout(),
         _ => false,
     };
     let first = main_actors(variant, observation).next();
@@ -308,8 +308,7 @@ fn of_hang(
     let Some(hang) = &observation.hang else {
         return Vec::new();
     };
-    let is_stopped = matches!(kind, FailureKind::Hang { stopped: true });
-    if is_stopped || !hang.ended_after.is_zero() {
+    if *kind == (FailureKind::Hang { stopped: true }) {
         return Vec::new();
     }
     let named = hang::name_hang(hang, main.map(|main| main.pid), |program| {

@@ -6,9 +6,6 @@ use provoke_model::{
     EvidenceDepth, FailureKind, Observation, ProcessObservation, RemainingProcesses, RequestResult,
 };
 
-/// Title of a timeout of a trial that was only slow.
-pub const ENDED_BY_ITSELF: &str = "timeout, but it ended by itself later";
-
 pub(super) fn status_level(kind: &FailureKind, observation: &Observation) -> EvidenceName {
     let name = kind.name();
     if *kind == FailureKind::Leak {
@@ -30,15 +27,10 @@ pub(super) fn status_level(kind: &FailureKind, observation: &Observation) -> Evi
     }
     if *kind == (FailureKind::Hang { stopped: false })
         && let Some(hang) = &observation.hang
+        && hang.threads.is_empty()
+        && hang.ended_before.is_zero()
     {
-        if !hang.ended_after.is_zero() {
-            // It was only slow: it never has the name of a hang.
-            let text = format!("{name} | it ended by itself");
-            return EvidenceName::new(EvidenceDepth::Status, text, ENDED_BY_ITSELF);
-        }
-        if hang.threads.is_empty() && hang.ended_before.is_zero() {
-            return EvidenceName::new(EvidenceDepth::Status, &*name, "hang without a stack");
-        }
+        return EvidenceName::new(EvidenceDepth::Status, &*name, "hang without a stack");
     }
     // If the ending does not show it, the processes that died in the tree are part of the name.
     let mut deaths: Vec<String> = match kind {

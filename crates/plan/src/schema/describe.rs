@@ -58,9 +58,9 @@ describe! {
         "examples": ["data race"],
     }
     OnlyRule {
-        "description": "The name of a signal, `code:N`, `test:NAME`, `hang`, `leak`, `oom` or `output`.",
+        "description": "The name of a signal, `code:N`, `test:NAME`, `hang`, `timeout`, `leak`, `oom` or `output`.",
         "type": "string",
-        "examples": ["SIGSEGV", "code:3", "test:*::test_login", "hang", "leak", "oom", "output"],
+        "examples": ["SIGSEGV", "code:3", "test:*::test_login", "hang", "timeout", "leak", "oom", "output"],
     }
     RunnerValue {
         "description": describe_runner_value(),

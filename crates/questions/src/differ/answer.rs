@@ -17,8 +17,6 @@ use provoke_words::document::{Cell, Column, Figure, Place, SuggestedCommand, Tab
 use provoke_words::untrusted::SafeText;
 use serde::Serialize;
 
-/// Characters that are shown of a line of the source.
-const LINE_WIDTH: usize = 68;
 /// Differences that a table has at most.
 const SHOWN: usize = 20;
 
@@ -326,7 +324,7 @@ impl AnswerText for DifferAnswer {
             }
         }
         let lines = places.iter().filter_map(|place| {
-            let text = words::shorten_text(place.text.as_ref()?, LINE_WIDTH);
+            let text = place.text.as_ref()?;
             Some(format!("{:>5} | {text}", place.line?))
         });
         let lines: Vec<String> = lines.collect();

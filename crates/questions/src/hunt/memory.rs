@@ -6,8 +6,8 @@ use super::held_trials::HeldTrials;
 use crate::FailureCounts;
 use crate::differ::{DifferMemory, Recording, points_of_differences};
 use provoke_model::{
-    CodeScope, DifferQuestion, Failure, FailureKind, Hold, HoldPlan, HuntQuestion,
-    InconclusiveReason, Outcome, RacingAccess, Trial, TrialId,
+    CodeScope, DifferQuestion, Failure, Hold, HoldPlan, HuntQuestion, InconclusiveReason, Outcome,
+    RacingAccess, Trial, TrialId,
 };
 use provoke_state::{Memory, State, TrialFacts};
 use std::any::Any;
@@ -127,7 +127,7 @@ impl Memory for HuntMemory {
             self.longest_unended = self.longest_unended.max(elapsed);
         }
         if let Outcome::Fail(failure) = outcome
-            && !matches!(failure.kind, FailureKind::Hang { .. })
+            && !failure.kind.is_timeout()
         {
             self.slowest_failure = self.slowest_failure.max(elapsed);
         }

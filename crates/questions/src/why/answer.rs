@@ -196,6 +196,27 @@ impl WhyAnswer {
         causes_of(names)
     }
 
+    /// Names the conditions that others were compared with and under which the program fails, although plain trials pass:
+    /// a difference from such a condition does not show.
+    fn failing_references(&self) -> impl Iterator<Item = String> {
+        let mut named = BTreeSet::new();
+        let compared = self.found(ConditionVerdict::NoDifferenceSeen).into_iter();
+        let failing = compared.filter(move |condition| {
+            let is_plain = condition.compared_with == PLAIN;
+            !is_plain && self.plain.failures == 0 && condition.without.failures > 0
+        });
+        failing.filter_map(move |condition| {
+            let reference = &condition.compared_with;
+            named.insert(reference.clone()).then(|| {
+                format!(
+                    "under {reference} it fails, too: {} trials failed, and {} plain ones",
+                    condition.without.in_words(),
+                    self.plain.in_words()
+                )
+            })
+        })
+    }
+
     /// Returns the conditions that could not be tried, with the reasons. The others were not needed for the answer.
     fn untested(&self) -> impl Iterator<Item = (&str, &str)> {
         let untested = self.found(ConditionVerdict::NotTested).into_iter();
@@ -349,6 +370,7 @@ impl AnswerText for WhyAnswer {
             1 => format!("cause: {cause}"),
             _ => format!("possible cause: {cause}"),
         }));
+        lines.extend(self.failing_references());
         lines.extend(limit_lines(self.untested(), self.error_rate));
         lines
     }

@@ -22,7 +22,7 @@ pub(super) fn load_section(source: &PageSource<'_>, detail: &PageDetail) -> Opti
         @for (variant, load) in measured().take(detail.rows / 10) {
             @if several {
                 details {
-                    summary { (PageText(&variant.name)) }
+                    summary { (PageText(&variant.title())) }
                     (load_of_variant(load))
                 }
             } @else { (load_of_variant(load)) }
