@@ -116,8 +116,5 @@ async fn main() {
     })
     .await;
     let report = Report::new(&state, true);
-    println!(
-        "{}",
-        headlines::rate_headline(&report, &report.variants[0])
-    );
+    println!("{}", headlines::rate_headline(&report, &report.variants[0]));
 }

@@ -460,7 +460,13 @@ impl AnswerText for HuntAnswer {
                 ),
             ]
         });
-        held.into_iter().flatten().collect()
+        let differ = SuggestedCommand::new(
+            "what failing trials do differently",
+            format!("provoke differ --baseline {run}"),
+        );
+        let cannot_be_held = self.unheld.refused.is_some() && self.natural.failures > 0;
+        let differ = cannot_be_held.then_some(differ);
+        held.into_iter().flatten().chain(differ).collect()
     }
 
     fn rate_meaning(&self) -> RateMeaning {

@@ -274,12 +274,16 @@ fn control_trials(state: &State, examined: &Examination) -> u64 {
     examined.control.trials + state.open_holds().filter(is_control).count() as u64
 }
 
-/// Returns whether nothing is left to do: a hold is examined, or the program fails without one and its races are known.
+/// Returns whether nothing is left to do: a hold is examined, the program fails without one and its races are known, or it
+/// cannot be held.
 fn is_answered(state: &State) -> bool {
     let memory: Option<&HuntMemory> = state.learned();
     memory.is_some_and(|memory| {
         if needs_no_hold(state, memory) {
             return has_sought_races(state, memory);
+        }
+        if memory.refused.is_some() {
+            return knows_natural_rate(state, memory);
         }
         is_hold_examined(state, memory)
             && knows_natural_rate(state, memory)
