@@ -220,7 +220,7 @@ impl TestReport {
     fn rows(&self) -> Vec<Vec<Cell>> {
         let row = |condition: &str, [with, without]: [String; 2], result: String| {
             let (name, plain) = (self.name.clone(), self.plain.in_words());
-            [name, plain, condition.to_owned(), with, without, result]
+            [plain, condition.to_owned(), with, without, result, name]
                 .map(Cell::text)
                 .to_vec()
         };
@@ -303,12 +303,12 @@ impl AnswerText for SuiteWhyAnswer {
 
     fn tables(&self, _: &[VariantSummary], _: f64) -> Vec<Table> {
         let columns = vec![
-            Column::words("test"),
             Column::numbers("plain").leaving(2),
             Column::words("condition"),
             Column::numbers("with it"),
             Column::numbers("without").leaving(1),
             Column::words("result"),
+            Column::words("test"),
         ];
         let unexplained = self.unexplained().take(MOST_UNEXPLAINED);
         let rows: Vec<Vec<Cell>> = self
