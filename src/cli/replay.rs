@@ -60,11 +60,16 @@ Examples:
 impl Execute for ReplayArgs {
     fn execute_command(self) -> Result<Exit, Diagnostic> {
         let selected = StoredTrial::find(&self.trial)?;
+        let run = selected.state.origin.run.to_safe();
         if !self.trial.contains('#') {
+            let trial = selected.trial.id;
             term::print_message(&format!(
-                "{} is the first failing trial of the run {}",
-                selected.trial.id,
-                selected.state.origin.run.to_safe()
+                "{trial} is the first failing trial of the run {run}"
+            ));
+        } else if self.trial.starts_with("last#") {
+            term::print_message(&format!(
+                "the last run is {run}: {}",
+                selected.command_line()
             ));
         }
         let missing = selected.only_in_replay();
@@ -85,7 +90,8 @@ impl Execute for ReplayArgs {
             Some(wrap) => {
                 let running = selected.run_wrapped(wrap, scratch.path());
                 let status = build_runtime()?.block_on(running)?;
-                term::print_message(&format!("{} under `{wrap}`: {status}", selected.trial.id));
+                let replay = TrialReplay::new(&selected);
+                term::print_message(&replay.describe_wrapped(wrap, status));
                 Ok(Exit::good_if(status.success()))
             }
             None => self.replay_trial(&selected, scratch.path()),

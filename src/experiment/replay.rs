@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::process::ExitStatus;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// A trial to replay.
@@ -77,6 +78,14 @@ impl TrialReplay {
             trial,
             earlier_outcome: before,
         }
+    }
+
+    /// Describes how the trial was recorded, and how its command ended under another program.
+    pub fn describe_wrapped(&self, wrap: &str, status: ExitStatus) -> String {
+        let rate = self.rate.as_ref();
+        let rate = rate.map_or(String::new(), |rate| format!(" {rate}"));
+        let (id, was) = (self.trial.id, &self.was);
+        format!("{id} {was}; under `{wrap}` it ended with {status}.{rate}")
     }
 
     /// Returns whether a debugger can run the program as the trial does: it is a binary on this machine, and no thread of

@@ -154,14 +154,9 @@ impl Experiment {
         if let Some(note) = engine::sweep_containers(&self.state.trials) {
             observer.on_message(ExperimentMessage::Note(note));
         }
-        match cgroup::clean_up_after_dead_runs() {
-            0 => {}
-            1 => observer.on_message(ExperimentMessage::Note(
-                "killed a process that an earlier run left behind".to_owned(),
-            )),
-            killed => observer.on_message(ExperimentMessage::Note(format!(
-                "killed {killed} processes that earlier runs left behind"
-            ))),
+        let killed = cgroup::clean_up_after_dead_runs();
+        if !killed.is_empty() {
+            observer.on_message(ExperimentMessage::Note(describe_leftovers(&killed)));
         }
         let executor = tokio::select! {
             executor = self.start_executor(observer) => executor?,
@@ -323,4 +318,17 @@ impl Experiment {
             error: None,
         })
     }
+}
+
+/// Processes that a note names.
+const NAMED_LEFTOVERS: usize = 5;
+
+/// Says which processes of dead runs were killed.
+fn describe_leftovers(killed: &[String]) -> String {
+    let named = killed[..killed.len().min(NAMED_LEFTOVERS)].join(", ");
+    let more = match killed.len().saturating_sub(NAMED_LEFTOVERS) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("killed what earlier runs could not end: {named}{more}")
 }

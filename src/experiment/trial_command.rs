@@ -110,6 +110,11 @@ impl StoredTrial {
         others.chain(flags).collect()
     }
 
+    /// Returns the main command of the trial as it was typed.
+    pub fn command_line(&self) -> String {
+        provoke_report::command_line(&self.state.trials, self.trial.variant)
+    }
+
     /// Returns the shell line of the trial. Its differences from this shell are the numbers, the variables that were set
     /// for the trial, its directory and its input.
     pub fn shell_line(&self) -> String {

@@ -35,6 +35,7 @@ impl LoopState<'_, '_> {
                     let load = state
                         .trials
                         .load_of(state.trials.variant_plan(trial.variant));
+                    let is_first = self.slow_notes == 0 && slow.is_empty();
                     slow.push(if let Some(load) = load {
                         match load.pace {
                             RequestPace::Closed { clients } => {
@@ -43,11 +44,13 @@ impl LoopState<'_, '_> {
                             }
                             RequestPace::Open { .. } => format!("{} {usual}", trial.id),
                         }
-                    } else {
+                    } else if is_first {
                         format!(
                             "{} {usual} (timeout: {hung_after:.0} s, -t); Ctrl-C ends the run and shows where it waits",
                             trial.id,
                         )
+                    } else {
+                        format!("{} {usual}", trial.id)
                     });
                 }
             }

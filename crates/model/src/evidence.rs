@@ -28,6 +28,19 @@ pub struct Autopsy {
     pub gaps: Vec<String>,
 }
 
+impl Autopsy {
+    /// Returns the path of the program: the name of a process has at most 15 characters of it.
+    pub fn program_path(&self) -> Option<&str> {
+        let name = self.crash.program.as_str();
+        let is_program = |path: &&str| {
+            let file = path.rsplit('/').next().unwrap_or(path);
+            !name.is_empty() && file.starts_with(name)
+        };
+        let mut paths = self.modules.iter().map(|module| module.path.as_str());
+        paths.find(is_program)
+    }
+}
+
 /// The contents of a core about a crash, short enough for the journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

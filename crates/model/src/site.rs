@@ -87,6 +87,13 @@ impl fmt::Display for Site {
         if let Some(lock) = &self.lock {
             write!(f, "{} for {lock}", self.describe_wait())?;
             return match &self.holder {
+                Some(holder) if holder.function.is_some() && holder.function == self.function => {
+                    write!(
+                        f,
+                        ", which another thread in {} holds",
+                        holder.thread_name()
+                    )
+                }
                 Some(holder) => write!(f, ", which {} holds", holder.thread_name()),
                 None => Ok(()),
             };

@@ -8,7 +8,8 @@ use super::{
 use provoke_journal as journal;
 use provoke_journal::StoreError;
 use provoke_levers as levers;
-use provoke_model::{Autopsy, Plan, Site, Survey, TrialId, TrialsPlan, VariantId};
+use provoke_model::{Autopsy, Goal, Plan, Site, Survey, TrialId, TrialsPlan, VariantId};
+use provoke_plan::Scenario;
 use provoke_questions as questions;
 use provoke_stats as stats;
 use provoke_words as words;
@@ -205,20 +206,15 @@ fn builds_on_stack(analysis: &Autopsy) -> Vec<(String, String)> {
 }
 
 /// Returns the variables that the experiment sets or removes for a command, as `env` takes them.
-fn variable_arguments(
-    trials: &TrialsPlan,
-    variant: VariantId,
-    set: &str,
-    remove: &str,
-) -> Vec<String> {
+fn variable_arguments(trials: &TrialsPlan, variant: VariantId) -> Vec<String> {
     let Some(main) = trials.variant_plan(variant).main_actor() else {
         return Vec::new();
     };
     let word = |name: &provoke_model::Text, value: Option<&provoke_model::Text>| {
         let name = shell_word(name.as_os_str()).into_string();
         match value {
-            Some(value) => format!("{set}{name}={}", shell_word(value.as_os_str())),
-            None => format!("{remove}{name}"),
+            Some(value) => format!("{name}={}", shell_word(value.as_os_str())),
+            None => format!("-u {name}"),
         }
     };
     let env = main.env.iter();
@@ -228,7 +224,7 @@ fn variable_arguments(
 
 /// Returns the command of a variant as a shell line.
 fn shell_command(trials: &TrialsPlan, variant: VariantId) -> String {
-    let mut words = variable_arguments(trials, variant, "", "-u ");
+    let mut words = variable_arguments(trials, variant);
     // `env` takes the names to remove before the values to set.
     words.sort_by_key(|word| !word.starts_with("-u "));
     if words.first().is_some_and(|word| word.starts_with("-u ")) {
@@ -268,14 +264,7 @@ fn typed_arguments(plan: &Plan, variant: VariantId) -> Option<String> {
     if plan.trials.load.is_some() || plan.goal.scenario.is_some() || actor.container.is_some() {
         return None;
     }
-    let mut words = Vec::new();
-    if plan.trials.jobs > 1 {
-        words.push(format!("-j {}", plan.trials.jobs));
-    }
-    let conditions = plan.trials.conditions_of(plan.trials.variant_plan(variant));
-    let conditions = levers::typed_conditions(&conditions).into_iter();
-    words.extend(conditions.map(|typed| format!("--under {}", shell_word(typed.as_ref()))));
-    words.extend(variable_arguments(&plan.trials, variant, "-e ", "-e "));
+    let mut words = Scenario::typed_flags(&Goal::default(), &plan.trials, variant);
     words.push(format!(
         "-- {}",
         derive::command_line(&plan.trials, variant)

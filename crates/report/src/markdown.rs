@@ -11,8 +11,8 @@ use super::issue::Issue;
 use super::results_table::{failure_table, results_table, times_table};
 use super::variant_facts::{describe_machine, describe_origin, measurement_lines};
 use super::{
-    ExportError, ExportOptions, Exporter, Masked, MaskedRun, Report, headlines, host_lines,
-    host_table,
+    ExportError, ExportOptions, Exporter, Masked, MaskedRun, Report, SuiteReport, headlines,
+    host_lines, host_table,
 };
 use escape::{escape_markdown, fence_code, inline_code};
 use provoke_model::Site;
@@ -21,6 +21,7 @@ use provoke_stats as stats;
 use provoke_words as words;
 use provoke_words::capitalize_first;
 use provoke_words::document::Place;
+use provoke_words::untrusted::shell_word;
 use std::io;
 
 /// Markdown, for an issue.
@@ -348,6 +349,35 @@ fn write_builds(report: Masked<&Report>, issue: &Issue, out: &mut dyn io::Write)
     writeln!(out, "- {machine}\n")
 }
 
+/// Tests for which the command that confirms a fix is written.
+const TESTS_TO_FIX: usize = 5;
+
+/// Writes how to confirm fixes of the tests that failed, without access to this run.
+fn after_a_fix_of_tests(
+    suite: &SuiteReport,
+    (alpha, words): (f64, &str),
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    let commands = suite.failing().take(TESTS_TO_FIX).filter_map(|case| {
+        let (failures, trials) = (case.failures, case.trials);
+        let needed = stats::clean_runs_to_exclude_half(failures, trials, 1.0, alpha)?;
+        let needed = words::format_count(needed, "passing trial");
+        let only = format!("test:{}", case.name);
+        let only = shell_word(only.as_ref());
+        let baseline = format!("--baseline {failures}/{trials}");
+        Some(format!(
+            "provoke confirm {baseline} --only {only} {words}   # {needed}"
+        ))
+    });
+    let commands: Vec<String> = commands.collect();
+    let confidence = words::format_percent(1.0 - alpha);
+    writeln!(
+        out,
+        "### After a fix\n\nFIXED at {confidence} % takes, with this run alone as the baseline:\n"
+    )?;
+    writeln!(out, "{}", fence_code("sh", &commands.join("\n")))
+}
+
 /// Writes how to confirm a fix without access to this run.
 fn after_a_fix(report: Masked<&Report>, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
     let [variant] = report.variants.as_slice() else {
@@ -357,8 +387,11 @@ fn after_a_fix(report: Masked<&Report>, issue: &Issue, out: &mut dyn io::Write) 
     else {
         return Ok(());
     };
-    let failures = variant.rarest_failures.unwrap_or(variant.failures);
     let alpha = (100.0 - report.confidence) / 100.0;
+    if let Some(suite) = &variant.suite {
+        return after_a_fix_of_tests(suite, (alpha, words), out);
+    }
+    let failures = variant.rarest_failures.unwrap_or(variant.failures);
     let alone = if variant.rate.design_effect > 1.0
         && let Some(enough) =
             stats::clean_runs_to_exclude_half(failures, variant.trials, 1.0, alpha)

@@ -132,6 +132,13 @@ pub enum OrderControl {
     Fixed(&'static str),
 }
 
+impl OrderControl {
+    /// Returns whether the seed of a trial can decide the order.
+    pub fn follows_seed(self) -> bool {
+        matches!(self, Self::Seed | Self::SeedOrReverse)
+    }
+}
+
 /// A form of a list of cases with which a runner leaves them out.
 #[derive(Clone, Copy, Debug)]
 pub struct Exclusion {

@@ -14,7 +14,7 @@ use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
@@ -127,14 +127,17 @@ pub fn enter_delegated_group() -> Option<Arc<DelegatedGroup>> {
 }
 
 /// Kills remaining processes in the cgroups of dead runs, and removes these cgroups. Returns the
-/// number of killed processes.
-pub fn clean_up_after_dead_runs() -> usize {
+/// names and the ids of the killed processes.
+pub fn clean_up_after_dead_runs() -> Vec<String> {
     let groups = CONTROLLERS
         .iter()
         .chain(&["cpu"])
         .filter_map(|controller| present_group(controller));
     let parents: BTreeSet<PathBuf> = groups.flat_map(groups_of_runs).collect();
-    parents.iter().map(|parent| clean_up_below(parent)).sum()
+    parents
+        .iter()
+        .flat_map(|parent| clean_up_below(parent))
+        .collect()
 }
 
 /// Returns the cgroups in which dead runs may have created cgroups: this one, and under version 2 its siblings of the same
@@ -153,7 +156,7 @@ fn groups_of_runs((version, group): (CgroupVersion, PathBuf)) -> Vec<PathBuf> {
     groups
 }
 
-pub(super) fn clean_up_below(parent: &Path) -> usize {
+pub(super) fn clean_up_below(parent: &Path) -> Vec<String> {
     let groups = || {
         let mut groups = subgroups(parent);
         groups.retain(|path| {
@@ -165,10 +168,13 @@ pub(super) fn clean_up_below(parent: &Path) -> usize {
     let (own, of_slots): (Vec<_>, Vec<_>) = groups()
         .into_iter()
         .partition(|path| delegated_group::is_own_group(path));
-    let mut killed: usize = of_slots.iter().map(|path| clean_up_dead(path)).sum();
+    let mut killed: Vec<String> = of_slots
+        .iter()
+        .flat_map(|path| clean_up_dead(path))
+        .collect();
     // A slot that ends moves to the group of its run, so that one is removed last.
     if !own.is_empty() && groups().len() == own.len() {
-        killed += own.iter().map(|path| clean_up_dead(path)).sum::<usize>();
+        killed.extend(own.iter().flat_map(|path| clean_up_dead(path)));
         if groups().is_empty() {
             delegated_group::stop_passing_on(parent);
         }
@@ -176,10 +182,10 @@ pub(super) fn clean_up_below(parent: &Path) -> usize {
     killed
 }
 
-fn clean_up_dead(group: &Path) -> usize {
+fn clean_up_dead(group: &Path) -> Vec<String> {
     match lock_group(group) {
         Some(_lock) if !has_slot(group) => kill_and_remove(group),
-        Some(_) | None => 0,
+        Some(_) | None => Vec::new(),
     }
 }
 
@@ -207,26 +213,33 @@ fn create_subgroups(group: &Path) {
     let _ = fs::create_dir(group.join(LIMITED));
 }
 
-/// Kills all processes in a cgroup and below it, and removes the cgroups. Returns the number of
-/// killed processes.
-fn kill_and_remove(group: &Path) -> usize {
+/// Kills all processes in a cgroup and below it, and removes the cgroups. Returns the names and
+/// the ids of the killed processes.
+fn kill_and_remove(group: &Path) -> Vec<String> {
     let deadline = Instant::now() + KILL_WITHIN;
-    let mut killed = Vec::new();
+    let mut killed: BTreeMap<i32, String> = BTreeMap::new();
     let _ = limit_processes(group, 0);
     loop {
         remove_group(group);
         if !group.exists() || Instant::now() > deadline {
-            return killed.len();
+            return killed.into_values().collect();
         }
+        let members = group_members(group);
+        let names: Vec<String> = members.iter().map(|pid| name_process(*pid)).collect();
         // This file exists only in version 2.
         let _ = write_existing(&group.join("cgroup.kill"), "1");
-        for pid in group_members(group) {
-            if signals::send_signal(pid, Signal::KILL).is_ok() && !killed.contains(&pid) {
-                killed.push(pid);
+        for (pid, name) in members.into_iter().zip(names) {
+            if signals::send_signal(pid, Signal::KILL).is_ok() {
+                killed.entry(pid).or_insert(name);
             }
         }
         sleep(Duration::from_millis(1));
     }
+}
+
+fn name_process(pid: i32) -> String {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    format!("{} ({pid})", name.trim_end())
 }
 
 /// Removes a cgroup and the cgroups below it, if they are empty.

@@ -6,7 +6,7 @@
 //! skipped.
 
 use super::skipped::{ANYWHERE, AT_THE_TOP, COMPILED_IN, PYTHON, RUNTIME};
-use provoke_messages::bare_name;
+use provoke_messages::{SourceOwner, bare_name};
 use provoke_model::Frame;
 use std::path::Path;
 
@@ -106,6 +106,24 @@ pub(super) fn naming_steps(frames: &[Frame]) -> Vec<StackCall> {
     steps.dedup();
     steps.truncate(COUNT);
     steps
+}
+
+/// Returns the calls for a title. It also names the functions of the user that were inlined into the first of these calls.
+pub(super) fn title_steps(frames: &[Frame], steps: Vec<StackCall>) -> Vec<StackCall> {
+    let caller = frames.iter().find(|frame| !frame.inlined);
+    if caller.map(StackCall::new).as_ref() != steps.first() {
+        return steps;
+    }
+    let is_own = |frame: &&Frame| {
+        let line = frame.line.as_ref();
+        line.is_some_and(|(file, _)| SourceOwner::of_file(file) == SourceOwner::User)
+    };
+    let inlined = frames.iter().take_while(|frame| frame.inlined);
+    let inlined = inlined.filter(is_own).map(StackCall::new);
+    let mut titled: Vec<StackCall> = inlined.chain(steps).collect();
+    titled.dedup();
+    titled.truncate(COUNT);
+    titled
 }
 
 /// Returns the innermost counted calls, up to the number that names a failure.

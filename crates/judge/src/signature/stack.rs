@@ -48,15 +48,6 @@ pub(super) fn stack_level(
         texts.insert(0, text(own_program));
         texts.dedup();
     }
-    // The outer calls are the least informative, so omit them first if the title is too long.
-    let mut titles = (1..=steps.len())
-        .rev()
-        .map(|count| crash_title(kind, crash, tell.as_ref(), &steps[..count], own_program));
-    let fits = |title: &String| title.chars().count() <= LONGEST_TITLE;
-    let title = titles.find(fits).unwrap_or_else(|| {
-        let steps = &steps[..steps.len().min(1)];
-        self::crash_title(kind, crash, tell.as_ref(), steps, own_program)
-    });
     // Wider names of one function, and of one library; the narrower comes first.
     let mut families = Vec::new();
     if let Some(step) = steps.first().filter(|step| step.is_named()) {
@@ -68,10 +59,21 @@ pub(super) fn stack_level(
             .filter(|name| frames::is_library(name));
         families.extend(library.map(|library| format!("{signal} in {library}")));
     }
+    let placed = frames::any_placed(&steps);
+    // The outer calls are the least informative, so omit them first if the title is too long.
+    let steps = frames::title_steps(&crash.frames, steps);
+    let mut titles = (1..=steps.len())
+        .rev()
+        .map(|count| crash_title(kind, crash, tell.as_ref(), &steps[..count], own_program));
+    let fits = |title: &String| title.chars().count() <= LONGEST_TITLE;
+    let title = titles.find(fits).unwrap_or_else(|| {
+        let steps = &steps[..steps.len().min(1)];
+        self::crash_title(kind, crash, tell.as_ref(), steps, own_program)
+    });
     EvidenceName {
         texts,
         families,
-        placed: frames::any_placed(&steps),
+        placed,
         family: tell.as_ref().and_then(|tell| tell.family),
         ..EvidenceName::new(EvidenceDepth::Stack, "", title)
     }

@@ -809,3 +809,17 @@ fn a_native_crash_has_the_python_line_as_a_second_site() {
     let old: Crash = serde_json::from_str(old).unwrap();
     assert_eq!(sites_of_crash(&old)[0].to_string(), "a.py:3 in close");
 }
+
+#[test]
+fn a_title_names_inlined_functions_of_the_user_and_the_id_does_not() {
+    let inlined = |file: &str| {
+        let mut crash = null_pointer_crash("+sum < main");
+        crash.frames[0].line = Some((file.to_owned(), 8));
+        signature_of(crash)
+    };
+    let (own, of_library) = (inlined("/home/ann/list.c"), inlined("/usr/include/list.h"));
+    insta::assert_snapshot!(own.title, @"SIGSEGV, null pointer + 0x10, in sum < main");
+    insta::assert_snapshot!(of_library.title, @"SIGSEGV, null pointer + 0x10, in main");
+    assert_eq!(own.id, signature_of(null_pointer_crash("main")).id);
+    assert_eq!(own.id, of_library.id);
+}

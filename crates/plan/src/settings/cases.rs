@@ -3,7 +3,7 @@
 use crate::Pattern;
 use crate::RunnerValue;
 use clap::Args;
-use provoke_runners::{OrderControl, describe_setting, titles_of};
+use provoke_runners::{describe_setting, titles_of};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
 
@@ -65,7 +65,7 @@ fn describe_cases() -> String {
 }
 
 fn describe_shuffle() -> String {
-    let runners = titles_of(|runner| runner.order() == OrderControl::Seed);
+    let runners = titles_of(|runner| runner.order().follows_seed());
     format!(
         "Run the tests of each trial in another random order\n\nThe seed of the trial determines the order. For {runners}. A failure rate in random order differs from that in file order, if tests depend on each other."
     )

@@ -20,8 +20,8 @@ impl CompareAnswer {
             Column::numbers("failed"),
             Column::numbers("rate").leaving(4),
             Column::numbers(format!("{confidence} %")).leaving(5),
-            Column::numbers("pass").leaving(1),
-            Column::numbers("failure").leaving(2),
+            Column::numbers("passes in").leaving(1),
+            Column::numbers("fails in").leaving(2),
             Column::rates(),
             Column::remarks("signature").leaving(3),
         ];

@@ -13,9 +13,11 @@ use provoke_model::{
     Autopsy, Ending, EvidenceDepth, Failure, FailureKind, LoadPlan, Observation, Outcome,
     Signature, Site, TrialConditions, TrialId, WaitObject,
 };
+use provoke_words::untrusted::shell_word;
 use provoke_words::{
     format_bytes, format_count, format_seconds, plural_of, sanitize_line, without_colours,
 };
+use std::path::Path;
 
 /// The facts for the description of a trial.
 pub struct TrialDetails<'a> {
@@ -200,7 +202,7 @@ fn push_failure(details: &TrialDetails<'_>, failure: &Failure, lines: &mut Wrapp
             lines.push_prose("  kernel log: ", &sanitize_line(&line.text));
         }
     }
-    push_core_files(observation, lines);
+    push_core_files(observation, &stories, lines);
     if let Some(better) = details.better {
         push_better_trial(better, failure, lines);
     }
@@ -232,9 +234,20 @@ fn push_hang(details: &TrialDetails<'_>, failure: &Failure, lines: &mut WrappedT
     hang_story(lines, hang, hung.map(|actor| actor.pid), is_shown);
 }
 
-fn push_core_files(observation: &Observation, lines: &mut WrappedText) {
+/// Says how to open the cores in a debugger, or where they are if their program is not known.
+fn push_core_files(observation: &Observation, stories: &[&Autopsy], lines: &mut WrappedText) {
     let cores = observation.cores.iter();
     for core in cores.filter(|core| !core.file.as_os_str().is_empty()) {
+        let mut stories = stories.iter();
+        let program = stories
+            .find(|autopsy| autopsy.crash.pid == core.pid)
+            .and_then(|autopsy| autopsy.program_path())
+            .filter(|program| Path::new(program).is_file());
+        if let Some(program) = program {
+            let [program, file] = [program.as_ref(), core.file.as_os_str()].map(shell_word);
+            lines.push_line(&format!("  in a debugger: gdb {program} {file}"));
+            continue;
+        }
         let unread = core
             .unread
             .as_ref()
