@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub fn print_written_files(files: &[PathBuf]) {
     for path in files {
         let who_can_read = if is_private(path) {
-            " (only you can read it)"
+            " (only you can read it; chmod a+r shares it)"
         } else {
             ""
         };

@@ -125,7 +125,7 @@ pub fn describe_pace(mtbf: &Mtbf, longer_than: f64, confidence: f64) -> Option<S
     let (mean, high) = (mtbf.mean?, mtbf.high?);
     (mean > longer_than).then(|| {
         format!(
-            "one failure about every {} of trial time ({confidence} % interval {} to {})",
+            "on average, one failure in {} of running time ({confidence} % interval {} to {})",
             format_seconds(mean),
             format_seconds(mtbf.low),
             format_seconds(high),

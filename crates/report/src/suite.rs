@@ -280,7 +280,7 @@ impl SuiteReport {
         let known = self.failing_cases + self.passing_cases;
         if self.failing_cases > 0 && known > 1 {
             lines.push(format!(
-                "the intervals hold for all {known} tests together, so also for the one that failed most often"
+                "the intervals hold for all {known} tests at once, so they are wider than for a single test"
             ));
         }
         if self.starts_not_run > 0 {

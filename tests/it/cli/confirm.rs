@@ -1001,7 +1001,7 @@ fn confirm_counts_the_attempts_against_one_baseline() {
     }
     let output = sandbox.provoke(&["confirm", "--baseline", "before", "--", "true"]);
     insta::assert_snapshot!(output, @"
-    FIXED (95 %): 49 passing trials; before, 3 of 14 failed. Even at half that rate, this many passes would occur by chance in at most 1 of 20 cases. This is check 3 against this baseline: of 3 fixes without effect, one would be called FIXED in up to 15 % of cases
+    FIXED (95 %): 49 passing trials; before, 3 of 14 failed. Even at half that rate, this many passes would occur by chance in at most 1 of 20 cases. This is check 3 against this baseline: if no fix had an effect, one of them would be called FIXED in up to 15 % of cases
       with --conf 98.34, a fix without effect is called FIXED in at most 5 % of cases in all 3 checks
 
       assumes: true is the fixed version of provoke

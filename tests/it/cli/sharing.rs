@@ -93,7 +93,10 @@ fn a_page_goes_to_a_private_file_or_to_the_directory_of_its_run() {
     fs::write(sandbox.path("page.html"), "old").unwrap();
     fs::set_permissions(sandbox.path("page.html"), fs::Permissions::from_mode(0o644)).unwrap();
     let output = sandbox.provoke(&["report", "one", "--html=page.html", "--title", "Nightly"]);
-    assert_eq!(output.stderr, "wrote page.html (only you can read it)\n");
+    assert_eq!(
+        output.stderr,
+        "wrote page.html (only you can read it; chmod a+r shares it)\n"
+    );
     assert!(
         sandbox
             .read("page.html")
@@ -113,7 +116,10 @@ fn a_page_goes_to_a_private_file_or_to_the_directory_of_its_run() {
     let output = sandbox.provoke(&["report", "one", "--html=-"]);
     assert!(output.stdout.starts_with("<!DOCTYPE html>"), "{output}");
     let output = sandbox.provoke(&["report", "one", "two", "--html=trend.html"]);
-    assert_eq!(output.stderr, "wrote trend.html (only you can read it)\n");
+    assert_eq!(
+        output.stderr,
+        "wrote trend.html (only you can read it; chmod a+r shares it)\n"
+    );
     assert!(
         sandbox
             .read("trend.html")
@@ -159,7 +165,7 @@ fn runs_are_ordered_by_start_and_by_commit() {
         let args = ["report", "second", "first", "--html=trend.html", by];
         assert_eq!(
             sandbox.provoke(&args).stderr,
-            "wrote trend.html (only you can read it)\n"
+            "wrote trend.html (only you can read it; chmod a+r shares it)\n"
         );
         let page = sandbox.read("trend.html");
         let position = |name: &str| page.find(&format!(" scope=\"row\">{name}</th>")).unwrap();

@@ -716,11 +716,11 @@ pub(super) fn lines_before_start(state: &State) -> Vec<String> {
     let (earlier_trials, limit_text) = reproduction_needed(state);
     let mut lines = vec![if is_fixed(state) {
         format!(
-            "searching {count}: {bad} is bad, {good} is good; the search begins when {bad} has failed {limit_text}"
+            "searching {count}: {bad} is bad, {good} is good; first, {bad} must fail {limit_text}"
         )
     } else {
         format!(
-            "searching {count}: {good} is good, {bad} is bad; the search begins when {bad} has failed {limit_text}"
+            "searching {count}: {good} is good, {bad} is bad; first, {bad} must fail {limit_text}"
         )
     }];
     lines.extend(

@@ -340,7 +340,7 @@ fn describe_attempts(question: &ConfirmQuestion, alpha: f64) -> String {
     }
     let attempts = question.earlier_attempts + 1;
     format!(
-        ". This is check {attempts} against this baseline: of {attempts} fixes without effect, one would be called FIXED in up to {} % of cases",
+        ". This is check {attempts} against this baseline: if no fix had an effect, one of them would be called FIXED in up to {} % of cases",
         words::format_percent(error_of_attempts(question, alpha)),
     )
 }

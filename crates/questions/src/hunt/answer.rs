@@ -226,11 +226,11 @@ impl HuntAnswer {
             );
             return if 2 * held.failures > held.trials {
                 format!(
-                    "It fails{crash_text} in {counts} if {places_text}; traced without a hold in {control}"
+                    "It fails{crash_text} in {counts} if {places_text}; without the hold, but traced, in {control}"
                 )
             } else {
                 format!(
-                    "It fails{crash_text} more often if {places_text}: in {counts}; traced without a hold in {control}"
+                    "It fails{crash_text} more often if {places_text}: in {counts}; without the hold, but traced, in {control}"
                 )
             };
         }
@@ -339,7 +339,7 @@ impl BestSoFar {
             .as_ref()
             .map_or_else(String::new, |(places, fresh, control)| {
                 format!(
-                    " (the best one, if {}: {} new trials; traced without a hold: {})",
+                    " (the best one, if {}: {} new trials; without the hold, but traced: {})",
                     places_in_words(places),
                     fresh.in_words(),
                     control.in_words()
@@ -376,7 +376,7 @@ impl AnswerText for HuntAnswer {
             let digits = if ratio < 10.0 { 10.0 } else { 1.0 };
             let ratio = words::format_number((ratio * digits).floor() / digits);
             lines.push(format!(
-                "at least {ratio} times as often as traced without a hold"
+                "at least {ratio} times as often as without the hold"
             ));
         }
         if self.unreached > 0 {

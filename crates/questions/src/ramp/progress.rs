@@ -26,7 +26,7 @@ pub(super) fn describe_levels(state: &State) -> Option<String> {
         let confidence = 1.0 - state.goal.alpha.to_probability();
         let remaining = ramp.credible_levels(confidence).len() as u64;
         let left = if guard.is_empty() {
-            format!(", {} possible", words::format_count(remaining, "level"))
+            format!(", {} left", words::format_count(remaining, "level"))
         } else {
             guard
         };

@@ -266,7 +266,7 @@ pub(super) fn limit_lines<'a>(
     let names: Vec<&str> = untested.map(|(name, _)| name).collect();
     let untested = (!names.is_empty()).then(|| format!("not tested here: {}", names.join(", ")));
     let error = format!(
-        "at most {} such searches names a wrong condition",
+        "a search like this names a wrong condition in at most {} cases",
         one_of(error_rate)
     );
     untested.into_iter().chain([error]).collect()
