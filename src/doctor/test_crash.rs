@@ -1,8 +1,8 @@
 //! Causes a real crash, to prove that a core can be captured.
 
 use provoke_sys::core_pattern::{self, CoreDestination, CorePathTemplate};
-use provoke_sys::files::PrivateFolder;
 use provoke_sys::limits;
+use provoke_sys::private_folder::PrivateFolder;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;

@@ -6,12 +6,13 @@ use provoke_journal::{RunFolder, Secrets, SharedData, copy_to_share};
 use provoke_model::{STORY_FILE, parse_small_json};
 use provoke_report::{ExportOptions, Exporter, Json, Markdown, MaskedRun, Report, export_report};
 use provoke_sys::files;
+use provoke_sys::private_folder::PrivateFolder;
 use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use std::error::Error;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
+use std::io::{self, BufWriter, Seek as _};
 use std::path::{Path, PathBuf};
 
 /// Maximum size of a shared file that is not a core.
@@ -52,9 +53,7 @@ fn fill_archive(
     secrets: &Secrets,
 ) -> Result<(), BundleError> {
     let top = PathBuf::from(folder.run_name());
-    let mut journal = Vec::new();
-    copy_to_share(&folder.journal_path(), shared, &mut journal)?;
-    append_file(archive, &top.join("events.jsonl"), &journal)?;
+    append_journal(archive, folder, &top.join("events.jsonl"), shared)?;
     let run = MaskedRun::new(folder, report)?;
     for exporter in REPORTS {
         let mut text = Vec::new();
@@ -64,7 +63,7 @@ fn fill_archive(
         };
         export_report(exporter, &run, &options, &mut text)?;
         let name = format!("report.{}", exporter.name());
-        append_file(archive, &top.join(name), &text)?;
+        append_text(archive, &top.join(name), &text)?;
     }
     for trial in folder_entries(&folder.trials_path())? {
         let number = trial.file_name().unwrap_or_default().to_owned();
@@ -96,11 +95,12 @@ fn add_trial(
             Some(EvidenceFileKind::Output) => add_text(archive, &path, &inside, secrets)?,
             Some(EvidenceFileKind::Story) => {
                 // A truncated file is no longer valid JSON.
-                if let Some(json) = read_regular(&path).filter(|json| json.len() as u64 <= LARGEST)
-                {
-                    let story: serde_json::Value =
-                        secrets.parse_masked(&json, |json| parse_small_json(json))?;
-                    append_file(archive, &inside, &serde_json::to_vec(&story)?)?;
+                let json = read_regular(&path).filter(|json| json.len() as u64 <= LARGEST);
+                let story =
+                    json.map(|json| secrets.parse_masked(&json, |json| parse_small_json(json)));
+                // A file that cannot be read is left out.
+                if let Some(Ok::<serde_json::Value, _>(story)) = story {
+                    append_text(archive, &inside, &serde_json::to_vec(&story)?)?;
                 }
             }
             Some(EvidenceFileKind::Request) if shared.requests && is_folder => {
@@ -161,17 +161,42 @@ fn add_text(
                 text.truncate(usize::try_from(LARGEST).unwrap_or(usize::MAX));
                 text.extend_from_slice(b"\n[provoke: further bytes are not kept here]\n");
             }
-            append_file(archive, inside, &secrets.mask_text(&text))
+            append_text(archive, inside, &secrets.mask_text(&text))
         }
         None => Ok(()),
     }
 }
 
-fn append_file(archive: &mut BundleArchive, inside: &Path, text: &[u8]) -> Result<(), BundleError> {
+/// Adds the journal. An archive needs its length first, so it is copied into a file.
+fn append_journal(
+    archive: &mut BundleArchive,
+    folder: &RunFolder,
+    inside: &Path,
+    shared: SharedData,
+) -> Result<(), BundleError> {
+    let scratch = PrivateFolder::new("bundle")?;
+    let mut copy = BufWriter::new(files::create_new(&scratch.path().join("events.jsonl"))?);
+    copy_to_share(&folder.journal_path(), shared, &mut copy)?;
+    let mut copy = copy.into_inner()?;
+    let length = copy.stream_position()?;
+    copy.rewind()?;
+    append_data(archive, inside, length, &copy)
+}
+
+fn append_text(archive: &mut BundleArchive, inside: &Path, text: &[u8]) -> Result<(), BundleError> {
+    append_data(archive, inside, text.len() as u64, text)
+}
+
+fn append_data(
+    archive: &mut BundleArchive,
+    inside: &Path,
+    length: u64,
+    data: impl io::Read,
+) -> Result<(), BundleError> {
     let mut header = tar::Header::new_gnu();
-    header.set_size(text.len() as u64);
+    header.set_size(length);
     header.set_mode(0o600);
-    Ok(archive.append_data(&mut header, inside, text)?)
+    Ok(archive.append_data(&mut header, inside, data)?)
 }
 
 /// Reads a regular file, up to one byte more than is shared.

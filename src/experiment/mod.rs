@@ -49,7 +49,6 @@ mod trial_evidence;
 mod trial_story;
 mod typed_words;
 mod worker;
-mod worker_folder;
 
 pub use baseline::pooled_baseline;
 pub use baseline_run::{BaselineRun, ResolvedBaseline};

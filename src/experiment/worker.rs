@@ -3,7 +3,6 @@
 use super::core_limits::no_cores;
 use super::engine;
 use super::preflight::{check_commands, check_plan, fit_to_this_machine};
-use super::worker_folder::WorkerFolder;
 use crate::trace::WorkerTrace;
 use provoke_exec::{Executor as _, StopUrgency};
 use provoke_hosts::SILENCE;
@@ -17,6 +16,7 @@ use provoke_model::{
     VariantId, VariantPlan,
 };
 use provoke_survey as survey;
+use provoke_sys::private_folder::PrivateFolder;
 use provoke_sys::{cgroup, files, host, signals};
 use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
@@ -218,7 +218,8 @@ fn read_line<T: serde::de::DeserializeOwned>(
 
 struct Worker {
     plan: Arc<TrialsPlan>,
-    folder: WorkerFolder,
+    folder: PrivateFolder,
+    trials_path: PathBuf,
     executor: Arc<LocalExecutor>,
     output: std_mpsc::Sender<Output>,
     tasks: JoinSet<()>,
@@ -257,18 +258,21 @@ impl Worker {
             }
         }
         plan.settings.no_cores = no_cores(&plan);
-        let folder = WorkerFolder::create()?;
-        let executor = LocalExecutor::without_builds(&plan, &folder.trials_path())?;
+        let folder = PrivateFolder::new("worker")?;
+        let trials_path = folder.path().join("trials");
+        files::create_private_folder(&trials_path)?;
+        let executor = LocalExecutor::without_builds(&plan, &trials_path)?;
         let greeting = WorkerGreeting {
             boot_id: host::boot_id(),
             machine: survey::this_host(),
             survey: survey::survey_plan(&plan),
-            trials: folder.trials_path().as_path().into(),
+            trials: trials_path.as_path().into(),
         };
         send(output, WorkerReply::Ready(Box::new(greeting)));
         Ok(Self {
             plan: Arc::new(plan),
             folder,
+            trials_path,
             executor: Arc::new(executor),
             output: output.clone(),
             tasks: JoinSet::new(),
@@ -309,7 +313,7 @@ impl Worker {
                 let mut last_trials = self.last_trials.lock().expect("no panic");
                 let trial = last_trials.remove(&slot);
                 let name = trial.map_or_else(|| "none".to_owned(), |trial| trial.0.to_string());
-                let folder = self.folder.trials_path().join(name);
+                let folder = self.trials_path.join(name);
                 let _ = self.output.send(Output::Files {
                     slot,
                     folder,
@@ -365,7 +369,7 @@ impl Worker {
             plan: Arc::clone(&self.plan),
             variants: variants.collect(),
             executor: Arc::clone(&self.executor),
-            trials_path: self.folder.trials_path(),
+            trials_path: self.trials_path.clone(),
             last_trials: Arc::clone(&self.last_trials),
         };
         let report = move |id, observation| {
@@ -391,7 +395,7 @@ impl Worker {
     }
 
     /// Ends all processes. Returns the directory, whose files may still be sent.
-    async fn close(mut self) -> WorkerFolder {
+    async fn close(mut self) -> PrivateFolder {
         self.stop_preparation.send_replace(StopUrgency::Now);
         self.halt_hook.send_replace(StopUrgency::Now);
         for halt in self.halts.values() {

@@ -15,6 +15,7 @@ use super::unwind::{AddressStack, CodeAddress, DEEPEST, Unwinder};
 use super::{ExaminerSettings, modules};
 use provoke_model::{Autopsy, Crash, Fault, Frame, Module, ProcessPhase, Thread};
 use provoke_sys::python::{self, PythonCall};
+use provoke_words as words;
 use std::path::Path;
 
 /// Function of executable memory outside of any file.
@@ -24,7 +25,7 @@ const MAX_CRASH_FRAMES: usize = 40;
 /// Frames that are listed of one thread, after recursion has been collapsed.
 const MAX_LISTED: usize = 500;
 /// Frames that are listed of all threads together.
-const MAX_FRAMES: usize = 200_000;
+const MAX_FRAMES: usize = 64_000;
 /// Outermost calls that determine the phase of a very deep stack.
 const OUTERMOST: usize = 50;
 /// Calls that are unwound in all stacks together.
@@ -43,6 +44,10 @@ pub(super) fn examine_crash(
         autopsy.gaps.push("the core contains no threads".to_owned());
         return;
     };
+    if notes.unlisted_threads > 0 {
+        let threads = words::format_count(notes.unlisted_threads, "further thread");
+        autopsy.gaps.push(format!("{threads} not examined"));
+    }
     let findings = examine_dump(dump, notes, first, &modules, settings, file_cache);
     autopsy.crash.fault = findings.fault;
     autopsy.crash.abort = findings.abort;

@@ -80,7 +80,14 @@ impl LoadedModules {
         if files.is_empty() {
             gaps.push("the core does not list the mapped files".to_owned());
         }
-        let code_files = group_by_file(files).filter(|parts| is_code(parts, dump));
+        // Code whose page is no longer executable crashes when it continues.
+        let crashed_at = notes.threads.first().map(|thread| thread.registers.rip);
+        let has_crashed = |parts: &[MappedFile]| {
+            let mut parts = parts.iter();
+            crashed_at.is_some_and(|at| parts.any(|part| (part.start..part.end).contains(&at)))
+        };
+        let code_files =
+            group_by_file(files).filter(|parts| is_code(parts, dump) || has_crashed(parts));
         for parts in code_files.take(MAX_MODULES) {
             let module = make_module(parts, notes, dump, file_cache, settings, gaps);
             modules.list.extend(module);

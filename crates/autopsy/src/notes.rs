@@ -13,7 +13,8 @@ const AUXV: u32 = 6;
 const SIGINFO: u32 = 0x5349_4749;
 const FILE: u32 = 0x4649_4c45;
 
-const MAX_THREADS: usize = 1 << 16;
+/// Limit of the threads that are examined.
+const MAX_THREADS: usize = 1 << 15;
 const MAX_FILES: u64 = 1 << 18;
 /// Limit of the list of files in bytes: that of the kernel.
 const MAX_FILE_LIST: u64 = 16 << 20;
@@ -27,6 +28,8 @@ const MAX_NOTE: u64 = 4096;
 pub(super) struct ParsedNotes {
     /// Threads; the one that crashed comes first.
     pub(super) threads: Vec<ThreadNote>,
+    /// Number of further threads.
+    pub(super) unlisted_threads: u64,
     pub(super) process: Option<ProcessNote>,
     pub(super) info: Option<SignalInfo>,
     /// Mapped files, ordered by address.
@@ -108,6 +111,7 @@ impl ParsedNotes {
             PRSTATUS if self.threads.len() < MAX_THREADS => {
                 self.threads.extend(parse_status(body, wide));
             }
+            PRSTATUS => self.unlisted_threads += 1,
             PRPSINFO => self.process = parse_process(body, wide).or(self.process.take()),
             SIGINFO => self.info = self.info.or_else(|| parse_info(body)),
             FILE if wide => {

@@ -86,7 +86,7 @@ impl HostStarter {
         }
         let joined = JoinedHost {
             destination: name.clone(),
-            machine: greeting.machine,
+            machine: greeting.machine.with_short_texts(),
             survey,
             first_slot: SlotId(index * self.slots),
             slots: self.slots,

@@ -1,6 +1,6 @@
 //! The secrets of a run, which are masked in all shared data: variables and request headers with secret names.
 
-use super::text_mask::{MASK, SHORTEST, SHORTEST_PART, TextMask, any_of};
+use super::text_mask::{MASK, NOT_SHOWN, SHORTEST, SHORTEST_PART, TextMask, any_of};
 use provoke_model::{TrialsPlan, encode_hex, is_secret, parse_untrusted_json};
 use regex::bytes::Regex;
 use serde_json::Value;
@@ -8,7 +8,10 @@ use std::borrow::Cow;
 use std::string::FromUtf8Error;
 
 /// What may be inside a secret in JSON text.
-const INVISIBLE_IN_JSON: &str = r"\\u001b(?:\[[ -?]*[@-~]|[()][0-9A-Z])|\\[rnt]|[ \t]";
+fn invisible_in_json() -> String {
+    let escaped = r"\\u001b(?:\[[ -?]*[@-~]|[()][0-9A-Z])|\\u00[0-9a-f]{2}|\\[bfnrt]";
+    format!(r"{escaped}|[ \t\x7f]|{NOT_SHOWN}")
+}
 
 /// The secret values of a run, which are masked in all shared data.
 #[derive(Debug, Default)]
@@ -33,15 +36,19 @@ impl Secrets {
             if is_secret(&name.as_os_str().to_string_lossy()) {
                 values.extend(printed_parts(value.as_bytes()));
             } else {
-                values.extend(password_of_url(value.as_bytes()));
+                values.extend(secrets_of_url(value.as_bytes()));
             }
         }
         let requests = trials.load.iter().flat_map(|load| &load.requests);
         for (name, value) in requests.flat_map(|request| &request.headers) {
             if is_secret(name) {
                 values.extend(printed_parts(value.as_bytes()));
+                values.extend(header_parts(value.as_bytes()));
             }
         }
+        // A program may print a secret as JSON.
+        let quoted: Vec<Vec<u8>> = values.iter().map(|value| json_quoted(value)).collect();
+        values.extend(quoted);
         Self::new(values)
     }
 
@@ -59,7 +66,7 @@ impl Secrets {
             ]
         });
         Self {
-            in_json: any_of(in_json, INVISIBLE_IN_JSON),
+            in_json: any_of(in_json, &invisible_in_json()),
             in_text,
         }
     }
@@ -146,14 +153,57 @@ fn printed_parts(value: &[u8]) -> Vec<Vec<u8>> {
     long.map(<[u8]>::to_vec).collect()
 }
 
-/// Returns the password in `scheme://user:password@host`.
-fn password_of_url(value: &[u8]) -> Option<Vec<u8>> {
-    let text = std::str::from_utf8(value).ok()?;
-    let (_, rest) = text.split_once("://")?;
-    let host = rest.split(['/', '?', '#']).next()?;
-    let (user, _) = host.rsplit_once('@')?;
-    let (_, password) = user.split_once(':')?;
-    (password.len() >= SHORTEST).then(|| password.as_bytes().to_vec())
+/// Returns the values of the fields of a header, as in `Cookie: session=VALUE; theme=dark`.
+fn header_parts(value: &[u8]) -> Vec<Vec<u8>> {
+    let fields = value.split(|byte| matches!(byte, b';' | b','));
+    let values = fields.flat_map(|field| {
+        let start = field.iter().position(|byte| *byte == b'=');
+        let value = start.map(|start| &field[start + 1..]);
+        [Some(field), value].into_iter().flatten()
+    });
+    let trimmed = values.map(|part| {
+        let part = part.trim_ascii();
+        let inside = part
+            .strip_prefix(b"\"")
+            .and_then(|part| part.strip_suffix(b"\""));
+        inside.unwrap_or(part)
+    });
+    let long = trimmed.filter(|part| part.len() >= SHORTEST);
+    long.map(<[u8]>::to_vec).collect()
+}
+
+/// Returns the password in `scheme://user:password@host`, or the token in `https://token@host`, as it is written and as
+/// programs print it.
+fn secrets_of_url(value: &[u8]) -> Vec<Vec<u8>> {
+    let secret = || {
+        let text = std::str::from_utf8(value).ok()?;
+        let (scheme, rest) = text.split_once("://")?;
+        let host = rest.split(['/', '?', '#']).next()?;
+        let (user, _) = host.rsplit_once('@')?;
+        match user.split_once(':') {
+            Some((_, password)) => Some(password.as_bytes()),
+            None => scheme.starts_with("http").then_some(user.as_bytes()),
+        }
+    };
+    let Some(secret) = secret().filter(|secret| secret.len() >= SHORTEST) else {
+        return Vec::new();
+    };
+    vec![secret.to_vec(), without_percents(secret)]
+}
+
+/// Returns what `%40` and the like in a URL stand for.
+fn without_percents(text: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| *first == b'%');
+        let code = digits
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        decoded.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &after[2..] } else { after };
+    }
+    decoded
 }
 
 /// Returns the form of a value in a JSON string.
@@ -173,6 +223,11 @@ mod tests {
     fn a_coloured_secret_in_json_is_masked() {
         let secrets = Secrets::new(vec![b"hunter2hunter2".to_vec()]);
         let json = br#"{"message":"h\u001b[1munter2hunte\u001b[0mr2"}"#;
+        let value: Value = secrets
+            .parse_masked(json, |json| serde_json::from_slice(json))
+            .unwrap();
+        assert_eq!(value["message"], "***");
+        let json = "{\"message\":\"h\u{200d}unter2\\u0007hunter\u{fe0f}2\"}".as_bytes();
         let value: Value = secrets
             .parse_masked(json, |json| serde_json::from_slice(json))
             .unwrap();
@@ -210,11 +265,18 @@ mod tests {
         assert!(parts("Bearer abcdefgh").contains(&"abcdefgh".to_owned()));
         assert!(parts("line one\nline two").contains(&"line two".to_owned()));
         assert!(parts("short").is_empty());
-        let url = |text: &str| password_of_url(text.as_bytes());
+        let url = |text: &str| -> Vec<String> {
+            let parts = secrets_of_url(text.as_bytes()).into_iter();
+            parts.map(|part| String::from_utf8(part).unwrap()).collect()
+        };
         assert_eq!(
-            url("postgres://u:hunter2hunter2@h/db").unwrap(),
-            b"hunter2hunter2"
+            url("postgres://u:p%40ssw0rd%2@h/db"),
+            ["p%40ssw0rd%2", "p@ssw0rd%2"]
         );
-        assert_eq!(url("http://host:8080/a@b"), None);
+        assert_eq!(url("https://ghp_1234567@h/r")[0], "ghp_1234567");
+        assert!(url("ssh://builder1@host/a").is_empty());
+        assert!(url("http://host:8080/a@b").is_empty());
+        let header = header_parts(b"theme=dark; session=\"hunter2hunter2\"");
+        assert!(header.contains(&b"hunter2hunter2".to_vec()));
     }
 }

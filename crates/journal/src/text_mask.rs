@@ -18,10 +18,17 @@ const WINDOW: usize = 1 << 20;
 const PATTERN_LIMIT: usize = 64 << 20;
 
 /// What may be inside a secret in text without changing what people read: colours and other terminal sequences, also in
-/// escaped form, and the end of a line where text is folded.
-const INVISIBLE: &str = r"(?:\x1b|\\x1b|\\u001b|\\u\{1b\}|\\e|\\033)(?:\[[ -?]*[@-~]|[()][0-9A-Z])|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)|\r?\n[ \t]*|\x08|\xe2\x80\x8b";
+/// escaped form, the end of a line where text is folded, and characters that are not shown.
+static INVISIBLE: LazyLock<String> = LazyLock::new(|| {
+    let sequences = r"(?:\x1b|\\x1b|\\u001b|\\u\{1b\}|\\e|\\033)(?:\[[ -?]*[@-~]|[()][0-9A-Z])|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)";
+    format!(r"{sequences}|\r?\n[ \t]*|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]|{NOT_SHOWN}")
+});
 static INVISIBLE_PARTS: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(&format!("(?-u)(?:{INVISIBLE})+")).expect("a pattern"));
+    LazyLock::new(|| Regex::new(&format!("(?-u)(?:{})+", *INVISIBLE)).expect("a pattern"));
+
+/// Characters outside of ASCII that a terminal and a browser do not show, in UTF-8: controls, the soft hyphen, joiners, marks of
+/// direction, fillers, variation selectors and tags.
+pub(super) const NOT_SHOWN: &str = r"\xc2[\x80-\x9f\xad]|\xcd\x8f|\xd8\x9c|\xe1\x85[\x9f\xa0]|\xe1\xa0[\x8b-\x8f]|\xe2\x80[\x8b-\x8f\xa8-\xae]|\xe2\x81[\xa0-\xaf]|\xe3\x85\xa4|\xef\xb8[\x80-\x8f]|\xef\xbb\xbf|\xef\xbe\xa0|\xf3\xa0[\x80-\x87][\x80-\xbf]";
 
 /// Values that are masked in text.
 #[derive(Debug, Default)]
@@ -299,6 +306,34 @@ mod tests {
             mask_text(&[b"abcdefgh", b"abcdefghij"], b"abcdefghij"),
             "***"
         );
+    }
+
+    #[test]
+    fn a_secret_with_characters_that_are_not_shown_is_masked() {
+        let hidden = [
+            '\0',
+            '\u{7}',
+            '\r',
+            '\u{7f}',
+            '\u{85}',
+            '\u{ad}',
+            '\u{34f}',
+            '\u{200b}',
+            '\u{200c}',
+            '\u{200d}',
+            '\u{202e}',
+            '\u{2060}',
+            '\u{3164}',
+            '\u{fe0f}',
+            '\u{feff}',
+            '\u{e0041}',
+            '\u{e0100}',
+        ];
+        for letter in hidden {
+            let text = format!("a hunter2{letter}hunter2 b");
+            let masked = mask_text(&[b"hunter2hunter2"], text.as_bytes());
+            assert_eq!(masked, "a *** b", "{letter:?}");
+        }
     }
 
     #[test]

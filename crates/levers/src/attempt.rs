@@ -2,7 +2,7 @@
 
 use super::{Lever, TrialStart};
 use provoke_sys::call_filter::WallClock;
-use provoke_sys::files::PrivateFolder;
+use provoke_sys::private_folder::PrivateFolder;
 use provoke_sys::spawn::{CStringArray, MachineAccess, Program, SpawnStep, Spawner};
 use provoke_sys::start_step::PreparedSteps;
 use provoke_sys::terminal;

@@ -23,6 +23,26 @@ pub struct Host {
     pub memory: u64,
 }
 
+/// Maximum number of characters of each text about a host that the host sends.
+const LONGEST_TEXT: usize = 256;
+
+impl Host {
+    /// Shortens the texts that a hostile host may have made long.
+    #[must_use]
+    pub fn with_short_texts(mut self) -> Self {
+        let texts = [
+            &mut self.name,
+            &mut self.kernel,
+            &mut self.arch,
+            &mut self.cpu,
+        ];
+        for text in texts {
+            *text = text.chars().take(LONGEST_TEXT).collect();
+        }
+        self
+    }
+}
+
 /// The hosts on which the trials of a run are to run, instead of this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostPlan {

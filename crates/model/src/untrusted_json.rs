@@ -81,27 +81,31 @@ struct ObjectCount {
 impl ObjectCount {
     fn of(json: &[u8]) -> Self {
         let mut count = Self::default();
-        // The key before a value, and for each open object and list its first byte, and whether it is in a long list.
-        let (mut key, mut open) = (&[][..], Vec::new());
+        // The latest text, the key before a value, and for each open object and list its first byte, and whether it is in a
+        // long list.
+        let (mut text, mut key, mut open) = (&[][..], &[][..], Vec::new());
         let mut position = 0;
         while let Some(byte) = json.get(position) {
             let is_in_long_list = open.last().is_some_and(|(_, is_long)| *is_long);
             match byte {
                 b'"' => {
                     let end = end_of_string(json, position + 1);
-                    let text = &json[position + 1..end];
+                    text = &json[position + 1..end];
                     position = end;
-                    if json.get(position + 1) == Some(&b':') {
-                        key = text;
-                    }
                 }
+                b':' => key = text,
                 b'{' => {
                     count.all += 1;
                     count.outside_of_long_lists += usize::from(!is_in_long_list);
                     open.push((b'{', is_in_long_list));
+                    key = &[];
                 }
-                b'[' => open.push((b'[', is_in_long_list || LONG_LISTS.contains(&key))),
+                b'[' => {
+                    open.push((b'[', is_in_long_list || LONG_LISTS.contains(&key)));
+                    key = &[];
+                }
                 b',' => {
+                    key = &[];
                     let is_in_list = open.last().is_some_and(|(first, _)| *first == b'[');
                     count.elements += usize::from(is_in_list);
                 }
@@ -189,6 +193,11 @@ mod tests {
         assert_eq!(count(r#"{"places":[{},{"a":[{}]}],"b":[{}]}"#), (5, 2));
         assert_eq!(count(r#"{"a":"\"places\":[{","b":{}}"#), (2, 2));
         assert_eq!(count(r#"{"a":"{"#), (1, 1));
+        assert_eq!(
+            count(r#"{"results":[],"actors" :[{}],"places" : [{}]}"#),
+            (3, 2)
+        );
+        assert_eq!(count(r#"{"places":0,"a":[["places",[{}]],[{}]]}"#), (3, 3));
         let list = |name: &str| {
             let objects = r#"{"last_words":""},"#.repeat(200_000);
             format!(r#"{{"{name}":[{objects}{{}}]}}"#)

@@ -53,6 +53,8 @@ use trial_queue::{OpenTrial, TrialQueue};
 
 /// Maximum number of stored notes; the journal has all of them.
 const NOTES: usize = 20;
+/// Maximum number of characters of a stored note: that of a hostile host or journal may have any length.
+const LONGEST_NOTE: usize = 4096;
 
 /// Receives every event, after the state.
 pub trait EventSink {
@@ -503,14 +505,12 @@ impl State {
     }
 
     fn add_note(&mut self, text: &str) {
-        if let Some((_, count)) = self
-            .notes
-            .iter_mut()
-            .find(|(known_text, _)| known_text == text)
-        {
+        let text: String = text.chars().take(LONGEST_NOTE).collect();
+        let mut notes = self.notes.iter_mut();
+        if let Some((_, count)) = notes.find(|(known_text, _)| *known_text == text) {
             *count += 1;
         } else if self.notes.len() < NOTES {
-            self.notes.push((text.to_owned(), 1));
+            self.notes.push((text, 1));
         }
     }
 

@@ -13,7 +13,6 @@ use rustix::io::Errno;
 use std::collections::HashMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{File, Metadata, OpenOptions};
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -26,45 +25,6 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 type FileIdentity = (u64, u64, u64, i64, i64);
 
 static KNOWN: OnceLock<Mutex<HashMap<FileIdentity, &'static [u8]>>> = OnceLock::new();
-
-/// Attempts to find a free name for a new folder.
-const DRAWS: u32 = 100;
-
-/// A temporary folder that only this user can enter; dropping this value removes the folder.
-#[derive(Debug)]
-pub struct PrivateFolder(PathBuf);
-
-impl PrivateFolder {
-    /// Creates the folder in the directory for temporary files. Tries another name if an entry or a
-    /// symlink with the name exists.
-    pub fn new(purpose: &str) -> io::Result<Self> {
-        Self::create_below(&std::env::temp_dir(), purpose)
-    }
-
-    fn create_below(parent: &Path, purpose: &str) -> io::Result<Self> {
-        for _ in 0..DRAWS {
-            let chance = RandomState::new().build_hasher().finish();
-            let path = parent.join(format!("provoke-{purpose}-{chance:016x}"));
-            match create_private_folder(&path) {
-                Ok(()) => return Ok(Self(path)),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::ErrorKind::AlreadyExists.into())
-    }
-
-    /// Returns the path of the folder.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for PrivateFolder {
-    fn drop(&mut self) {
-        let _ = remove_tree(&self.0);
-    }
-}
 
 /// Creates a file that only this user can read and write.
 ///
@@ -440,19 +400,6 @@ mod tests {
     #[test]
     fn a_file_system_without_new_folders_is_an_error() {
         assert!(create_folders(Path::new("/proc/provoke/folder")).is_err());
-    }
-
-    #[test]
-    fn a_private_folder_is_new_and_is_removed_when_dropped() {
-        let parent = tempfile::tempdir().unwrap();
-        let first = PrivateFolder::create_below(parent.path(), "test").unwrap();
-        let second = PrivateFolder::create_below(parent.path(), "test").unwrap();
-        assert_ne!(first.path(), second.path());
-        assert_eq!(first.path().metadata().unwrap().mode() & 0o7777, 0o700);
-        let path = first.path().to_owned();
-        fs::write(path.join("file"), "").unwrap();
-        drop(first);
-        assert!(!path.exists());
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod locked_cgroup;
 pub mod mapped;
 pub mod memory;
 pub mod pidfd;
+pub mod private_folder;
 pub mod process;
 pub mod processor;
 pub mod ptrace;
