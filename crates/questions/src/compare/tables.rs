@@ -20,12 +20,13 @@ impl CompareAnswer {
             Column::numbers("failed"),
             Column::numbers("rate").leaving(4),
             Column::numbers(format!("{confidence} %")).leaving(5),
-            Column::numbers("passes in").leaving(1),
-            Column::numbers("fails in").leaving(2),
+            Column::numbers("pass").leaving(1),
+            Column::numbers("fail").leaving(2),
             Column::rates(),
             Column::remarks("signature").leaving(3),
         ];
         let mut table = Table::new("Variants", Place::Screen, columns);
+        table.legend = vec!["pass, fail: median time of such a trial"];
         if self.find == CompareGoal::Failing {
             "Filled: it fails. Hollow: it passed often enough. Dash: not known."
                 .clone_into(&mut table.note);
