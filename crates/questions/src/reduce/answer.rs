@@ -352,7 +352,7 @@ impl AnswerText for ReduceAnswer {
                 self.everything.in_words(),
             ));
             lines.push(format!(
-                "these counts are no failure rates: the trials of a set end once it is clear whether it {}",
+                "these counts are not failure rates: the trials of a set end once it is clear whether it {}",
                 self.searched.present()
             ));
         }
