@@ -7,6 +7,7 @@ use super::signals::listen_for_signals;
 use crate::experiment::{ReplayEnding, RerunLimits, StoredTrial, TrialReplay};
 use crate::term::{self, ProgressLine};
 use clap::Args;
+use provoke_model::Outcome;
 use provoke_plan::{DEFAULT_DURATION, DEFAULT_RUNS, DurationValue};
 use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
@@ -66,7 +67,7 @@ impl Execute for ReplayArgs {
             term::print_message(&format!(
                 "{trial} is the first failing trial of the run {run}"
             ));
-        } else if self.trial.starts_with("last#") {
+        } else if self.trial.starts_with("last#") && selected.outcome == Some(Outcome::Pass) {
             term::print_message(&format!(
                 "the last run is {run}: {}",
                 selected.command_line()

@@ -370,6 +370,9 @@ fn after_a_fix_of_tests(
         ))
     });
     let commands: Vec<String> = commands.collect();
+    if commands.is_empty() {
+        return Ok(());
+    }
     let confidence = words::format_percent(1.0 - alpha);
     writeln!(
         out,

@@ -461,7 +461,7 @@ fn markdown_contains_the_facts_for_an_issue() {
     At the measured failure rate, this shows a failure with a probability of 95 %:
 
     ```sh
-    provoke run -n 3 -j 2 -- ./neighbors.py '--all of it'
+    provoke run -n 3 --env-clear -j 2 -- ./neighbors.py '--all of it'
     ```
 
     ### Versions
@@ -473,7 +473,7 @@ fn markdown_contains_the_facts_for_an_issue() {
     FIXED at 95 % takes 314 passing trials, with this run alone as the baseline:
 
     ```sh
-    provoke confirm --baseline 1/8 -j 2 -- ./neighbors.py '--all of it'
+    provoke confirm --baseline 1/8 --env-clear -j 2 -- ./neighbors.py '--all of it'
     ```
 
     <details><summary>All counts</summary>
@@ -512,7 +512,7 @@ fn markdown_contains_the_facts_for_an_issue() {
     - 1 trial not counted: prepare failed
     - 1 trial not counted: skipped
     - 3 processes left behind in 1 trial, and killed
-    - One failure about every 333 ms of trial time (95 % interval 153 ms to 908 ms)
+    - On average, one failure in 333 ms of running time (95 % interval 153 ms to 908 ms)
     - To confirm a fix: 314 passing trials in a row, at 95 % confidence
     - Why the trials ended: all planned trials ran (-n)
     - Failures of parallel trials are not clearly dependent (p = 0.86)
@@ -1024,7 +1024,7 @@ fn several_variants_are_reported_separately() {
     | <code>a&#124;b&#96;c&#92;&#60;i&#62;</code> | failed | 251 ms | 251 ms | 251 ms |
 
     - plain: Why the trials ended: all planned trials ran (-n)
-    - a\|b\`c\\\<i\>: One failure about every 500 ms of trial time (95 % interval 90 ms to 19.7 s)
+    - a\|b\`c\\\<i\>: On average, one failure in 500 ms of running time (95 % interval 90 ms to 19.7 s)
     - a\|b\`c\\\<i\>: To confirm a fix: 85 passing trials in a row, at 95 % confidence
     - a\|b\`c\\\<i\>: Why the trials ended: all planned trials ran (-n)
     - a\|b\`c\\\<i\>: Failures of parallel trials are not clearly dependent (p = 1)

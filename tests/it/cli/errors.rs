@@ -130,7 +130,7 @@ fn an_invalid_regular_expression_is_refused() {
 fn an_unknown_kind_of_failure_is_refused() {
     insta::assert_snapshot!(output_of(&["run", "--only", "SIGFOO", "--", "true"]), @"
     ------- stderr -------
-    error: invalid value 'SIGFOO' for '--only <KIND>': `SIGFOO` is not a kind of failure: a signal name, `code:N`, `sig:ID`, `test:NAME`, `hang`, `leak`, `oom` or `output`; did you mean `SIGFPE`?
+    error: invalid value 'SIGFOO' for '--only <KIND>': `SIGFOO` is not a kind of failure: a signal name, `code:N`, `sig:ID`, `test:NAME`, `hang`, `timeout`, `leak`, `oom` or `output`; did you mean `SIGFPE`?
 
     hint: `provoke run --help` describes the arguments
     [exit status: Some(2)]

@@ -116,6 +116,7 @@ fn a_replay_reports_the_earlier_and_the_present_outcome() {
 
     until it fails   provoke replay last#1 --until-fail
     ------- stderr -------
+    the last run is RUN: sh -c '[ ! -e broken ] || exit 3; case $PROVOKE_TRIAL in 2|5) [ -e fixed ] || exit 3;; esac'
     [exit status: Some(0)]
     ");
     sandbox.write("fixed", "");
@@ -136,6 +137,7 @@ fn a_replay_reports_the_earlier_and_the_present_outcome() {
 
     in a debugger   provoke replay last#1 --wrap 'gdb --args'
     ------- stderr -------
+    the last run is RUN: sh -c '[ ! -e broken ] || exit 3; case $PROVOKE_TRIAL in 2|5) [ -e fixed ] || exit 3;; esac'
     [exit status: Some(1)]
     ");
 }

@@ -192,7 +192,7 @@ for place, test in enumerate(order, 1):
     assert!(
         output
             .stdout
-            .contains("the intervals hold for all 100 tests together"),
+            .contains("the intervals hold for all 100 tests at once"),
         "{output}"
     );
 }
@@ -514,6 +514,32 @@ fn failing_tests_run_alone_after_the_measurement_and_are_counted_apart() {
     assert_eq!(classes.len(), 8);
     let csv = sandbox.provoke(&["report", "last", "--csv-cases"]).stdout;
     assert!(csv.lines().nth(1).unwrap().ends_with(",3,0"), "{csv}");
+}
+
+#[test]
+fn the_markdown_report_of_a_suite_has_a_command_for_each_failing_test() {
+    needs!(python("pytest"));
+    let sandbox = suite_folder(CRASHING_SUITE);
+    let args = [
+        &["--cases", "-n", "6", "-j", "2", "--under", "umask=077"],
+        &*pytest(&[]),
+    ]
+    .concat();
+    sandbox.report(&args);
+    let page = sandbox.provoke(&["report", "last", "--md"]).stdout;
+    let command = "-j 2 --cases --under 'umask=077' -- python3 -m pytest -q -p no:cacheprovider -p no:randomly";
+    for test in [
+        "--baseline 2/6 --only test:test_it.py::test_crash",
+        "--only test:test_it.py::test_victim",
+    ] {
+        let line = page.lines().find(|line| line.contains(test));
+        let line = line.unwrap_or_else(|| panic!("no {test}: {page}"));
+        assert!(line.starts_with("provoke confirm --baseline "), "{line}");
+        for flag in command.split(" --") {
+            assert!(line.contains(flag), "{flag}: {line}");
+        }
+    }
+    assert!(page.contains("\nprovoke run -n "), "{page}");
 }
 
 #[test]

@@ -205,6 +205,9 @@ impl DifferAnswer {
         let Some(functions) = self.functions_observed else {
             return self.only_functions.then_some(only_functions);
         };
+        if self.inside_functions == 0 && !self.only_functions {
+            return None;
+        }
         let chosen = words::format_count(self.inside_functions, "function");
         Some(if self.only_functions {
             format!(

@@ -30,6 +30,11 @@ const ALMOST_NONE: u64 = 3;
 /// first.
 const CLEAR: f64 = 0.95;
 
+fn has_clear_lead(comparison: &PathComparison) -> bool {
+    let lead = comparison.lead.and_then(|lead| comparison.groups.get(lead));
+    lead.is_some_and(|lead| lead.score >= CLEAR)
+}
+
 /// What a search for differences has learned.
 #[derive(Debug)]
 pub(crate) struct DifferMemory {
@@ -322,8 +327,7 @@ impl DifferMemory {
             return self.begin_second_stage(comparison);
         }
         self.looks += 1;
-        let lead = comparison.lead.and_then(|lead| comparison.groups.get(lead));
-        self.is_answered = lead.is_some_and(|lead| lead.score >= CLEAR) || self.looked_last();
+        self.is_answered = has_clear_lead(&comparison) || self.looked_last();
         self.comparison = OnceLock::from(comparison);
     }
 
@@ -347,12 +351,17 @@ impl DifferMemory {
             .iter()
             .map(|trial| self.describe(trial))
             .collect();
+        let inside = choose_functions(&self.points, &comparison, &trials);
+        // A program without native code has nothing to look into.
+        self.is_answered = inside.is_empty() && has_clear_lead(&comparison);
         self.first_stage = Some(FirstStage {
-            inside: choose_functions(&self.points, &comparison, &trials),
+            inside,
             comparison,
             observed: self.recorded(Recording::Full),
         });
-        self.forget_trials();
+        if !self.is_answered {
+            self.forget_trials();
+        }
     }
 
     fn forget_trials(&mut self) {

@@ -251,7 +251,7 @@ fn invalid_values_are_refused_with_an_explanation() {
       = help: for example `timeout = "60s"`: Treat a trial as hung after TIME [default: auto]
     "#);
     assert_snapshot!(error_of("shell = 'x'\nonly = [\"SIGSEV\"]\n"), @r#"
-    error: `SIGSEV` is not a kind of failure: a signal name, `code:N`, `sig:ID`, `test:NAME`, `hang`, `leak`, `oom` or `output`; did you mean `SIGSEGV`?
+    error: `SIGSEV` is not a kind of failure: a signal name, `code:N`, `sig:ID`, `test:NAME`, `hang`, `timeout`, `leak`, `oom` or `output`; did you mean `SIGSEGV`?
      --> s.toml:2:9
       |
     2 | only = ["SIGSEV"]
