@@ -206,4 +206,13 @@ mod tests {
             assert!(serde_json::from_str::<HostRequest>(json).is_err(), "{json}");
         }
     }
+
+    #[test]
+    fn long_texts_of_a_host_are_shortened() {
+        let host = Host {
+            kernel: "ä".repeat(7 << 20),
+            ..Host::default()
+        };
+        assert_eq!(host.with_short_texts().kernel, "ä".repeat(256));
+    }
 }

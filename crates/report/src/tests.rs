@@ -954,6 +954,16 @@ fn a_run_that_ended_early_has_an_any_time_interval() {
     );
 }
 
+#[test]
+fn a_long_note_of_a_hostile_journal_is_cut() {
+    let mut run = SimulatedRun::new(plan(1));
+    run.note(&"x".repeat(1 << 20));
+    run.note(&"x".repeat(2 << 20));
+    let notes = run.report().notes;
+    assert_eq!(notes.len(), 1);
+    assert!(notes[0].len() < 5000, "{}", notes[0].len());
+}
+
 /// Returns the rate of the first variant in words.
 fn headline_of(report: &Report) -> String {
     super::headlines::rate_headline(report, &report.variants[0])
