@@ -200,13 +200,11 @@ impl RowReader {
     /// Returns the next counted trial.
     fn next_row(&mut self) -> Option<TrialRow> {
         let first = self.open.first_entry()?;
-        if *first.key() > self.last_counted || first.get().is_retry {
+        let counts = *first.key() <= self.last_counted;
+        if !counts || first.get().is_retry {
             // A hostile journal may have any number of trials that do not count.
-            return if self.open.len() > MOST_OPEN {
-                self.next_late()
-            } else {
-                None
-            };
+            let is_excess = !counts && self.open.len() > MOST_OPEN;
+            return if is_excess { self.next_late() } else { None };
         }
         first.get().row.as_ref()?;
         first.remove().row

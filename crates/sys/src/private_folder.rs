@@ -24,11 +24,12 @@ pub struct PrivateFolder {
 impl PrivateFolder {
     /// Creates the folder in the directory for temporary files. Removes those for the same purpose whose processes were killed.
     pub fn new(purpose: &str) -> io::Result<Self> {
-        // Several hosts may share the directory.
+        // Several hosts may share the directory. Workers of earlier versions, which lock a file in their folders, have names
+        // that begin with `provoke-worker-`.
         let system = rustix::system::uname();
         let host = system.nodename().to_string_lossy().replace('/', "_");
         let parent = fs::canonicalize(std::env::temp_dir())?;
-        Self::create_below(&parent, &format!("provoke-{purpose}-{host}-"))
+        Self::create_below(&parent, &format!("provoke-{host}-{purpose}-"))
     }
 
     /// Tries another name if an entry or a symlink with the name exists.
