@@ -761,7 +761,7 @@ fn confirm_refuses_conditions_that_differ_from_the_baseline() {
         "victim",
         "exit",
         "--fail-on",
-        "1-8",
+        "1,4,5,8,11,13,16,18",
     ];
     sandbox.provoke(&[&before[..], &rest].concat());
     let confirm = ["confirm", "--baseline", "before", "--progress=none"];
@@ -770,7 +770,7 @@ fn confirm_refuses_conditions_that_differ_from_the_baseline() {
     insta::assert_snapshot!(output, @"
     ------- stderr -------
       baseline: run before
-        provoke victim exit --fail-on 1-8
+        provoke victim exit --fail-on '1,4,5,8,11,13,16,18'
     error: cannot compare with the baseline: its conditions differ, which may change the failure rate
       caused by: resource limits: nofile=512 in the baseline, nofile=256 here
         command prefix: none in the baseline, `env` here

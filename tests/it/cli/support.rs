@@ -286,6 +286,8 @@ impl fmt::Display for CommandOutput {
         } = self;
         let all = format!("{stdout}------- stderr -------\n{stderr}[exit status: {code:?}]\n");
         let filters = [
+            // On a busy machine, provoke says for which hosts it waits.
+            (r"(?m)^  waiting for \d+ of \d+ hosts?: .*\n", ""),
             (r"\d{8}-\d{6}-[0-9a-f]{4}", "RUN"),
             (r"(provoke [a-z-]+(?: --[a-z-]+)*) [0-9a-f]{4}\b", "$1 RUN"),
             (r"\d+(\.\d+)? m?s\b", "TIME"),
