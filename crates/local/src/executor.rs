@@ -23,7 +23,7 @@ use provoke_model::{
 };
 use provoke_prepare::{FolderGuard, VariantPreparer};
 use provoke_slot::wire::{RunHook, VariantRecipe};
-use provoke_sys::delegated_group::DelegatedGroup;
+use provoke_sys::cgroup::DelegatedGroup;
 use provoke_sys::engine::Engine;
 use provoke_sys::engine::service::PodmanService;
 use provoke_sys::held_folder::HeldFolder;

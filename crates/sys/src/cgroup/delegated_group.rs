@@ -3,7 +3,7 @@
 //! Under cgroup v2, a cgroup that has processes cannot pass them on. So this process first moves into a subgroup, and
 //! back when the last slot has ended.
 
-use super::locked_cgroup::{LockedFolder, PREFIX, has_word};
+use super::locked_folder::{LockedFolder, PREFIX, has_word};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -150,8 +150,8 @@ fn set_passed_on(group: &Path, sign: char, controllers: &[&str]) -> io::Result<(
 
 #[cfg(test)]
 mod tests {
+    use super::super::removal;
     use super::*;
-    use crate::cgroup;
 
     /// Files as version 2 has them in a cgroup that only this process is in.
     fn delegated_folder() -> tempfile::TempDir {
@@ -231,12 +231,12 @@ mod tests {
             fs::create_dir(group).unwrap();
         }
         let of_live_run = LockedFolder::try_create(path.join(format!("{PREFIX}998-0"))).unwrap();
-        cgroup::clean_up_below(path);
+        removal::clean_up_below(path);
         assert!(own.exists(), "a slot of this run may still move there");
         let read = || fs::read_to_string(path.join(PASSED_ON)).unwrap();
         assert_eq!(read(), "memory pids");
         fs::remove_dir(&of_live_run.path).unwrap();
-        cgroup::clean_up_below(path);
+        removal::clean_up_below(path);
         assert!(!own.exists() && !slot.exists() && path.join("other").exists());
         assert_eq!(read(), "-cpu", "the last change");
     }
