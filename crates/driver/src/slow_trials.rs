@@ -79,7 +79,12 @@ impl LoopState<'_, '_> {
         }
         let timeout = self.pace.hang_timeout(state);
         for lease in self.under_way.values() {
-            if lease.is_single() && lease.since.elapsed() > timeout {
+            // A slot ends a trial at the timeout that it got with it.
+            let is_earlier = lease
+                .trials
+                .front()
+                .is_some_and(|trial| timeout < trial.timeout);
+            if lease.is_single() && is_earlier && lease.since.elapsed() > timeout {
                 lease.raise_halt(StopUrgency::TimedOut);
             }
         }

@@ -21,9 +21,10 @@ const MIN_TIMEOUT: Duration = Duration::from_secs(10);
 const HUNT_PART: u32 = 10;
 /// Minimum of this time, for programs that take long to start.
 const MIN_HUNT_TIME: Duration = Duration::from_secs(1);
-/// A trial is late if it takes this many times longer than the median, and at least [`MIN_LATE`].
+/// A trial is late if it takes this many times longer than the median, and longer than [`MIN_LATE`] and the wait for
+/// leaked processes together.
 const LATE: u32 = 5;
-/// Minimum time after which a trial is late.
+/// Minimum time after which a trial is late, without the wait for leaked processes.
 const MIN_LATE: Duration = Duration::from_secs(1);
 /// Time after which a trial is late if the median is not known.
 const LATE_AT_FIRST: Duration = MIN_TIMEOUT;
@@ -45,7 +46,9 @@ impl PassDurations {
         let medians = self
             .known_times(state)
             .filter_map(|times| times.quantile_at(0.5));
-        Some((medians.max()? * LATE).max(MIN_LATE))
+        // A trial whose program has ended may wait for processes that it left.
+        let least = MIN_LATE + state.trials.settings.leak_grace;
+        Some((medians.max()? * LATE).max(least))
     }
 
     /// Returns the time after which a trial is late.

@@ -119,7 +119,10 @@ impl Slot {
         if !stacks && !search.rule.needs_cycle {
             return Some(Hang::default());
         }
-        let (hang, _) = self.watch_threads(processes, patterns);
+        let (mut hang, _) = self.watch_threads(processes, patterns);
+        if stacks && hang.cycle.is_empty() {
+            self.add_python_stacks(&mut hang, processes);
+        }
         // The cycle was found after the second look.
         let has_reason = !hang.cycle.is_empty() || !search.rule.needs_cycle;
         let is_proven = if is_stuck {

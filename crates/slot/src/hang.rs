@@ -139,16 +139,20 @@ impl Slot {
     ) {
         let deadline = Instant::now() + BUDGET;
         let pids = self.examined_pids(processes);
-        add_python_calls(&mut hang.threads, &pids, deadline);
-        if hang.cycle.is_empty() {
-            hang.cycle = find_wait_cycle(&hang.threads);
-        }
+        add_python_calls(hang, &pids, |threads, pid| {
+            ask_py_spy(threads, pid, deadline);
+        });
         for pid in pids.into_iter().take(STACKS) {
             if Instant::now() < deadline {
                 hang.cores
                     .extend(snapshots.write_core("hang", pid, CoreThreads::All, deadline));
             }
         }
+    }
+
+    /// Adds the Python calls of the threads, as far as they can be read without another program.
+    pub(super) fn add_python_stacks(&self, hang: &mut Hang, processes: &[TrialProcess]) {
+        add_python_calls(hang, &self.examined_pids(processes), |_, _| {});
     }
 
     /// Returns the living processes of the trial. For a container these are the processes in it,
@@ -421,17 +425,21 @@ struct PySpyFrame {
     line: u32,
 }
 
-/// Adds the Python frames of processes that run Python, and the owners of the locks that their threads wait for.
-fn add_python_calls(threads: &mut [HungThread], pids: &[i32], deadline: Instant) {
-    let searched = pids.iter().take_while(|_| Instant::now() < deadline);
-    for pid in searched.filter(|pid| runs_python(**pid)).take(ASKED) {
+/// Adds the Python frames of processes that run Python, the owners of the locks that their threads wait for, and a cycle of
+/// such waits. Calls `ask` for a process whose interpreter provoke does not support.
+fn add_python_calls(hang: &mut Hang, pids: &[i32], ask: impl Fn(&mut [HungThread], i32)) {
+    for pid in pids.iter().filter(|pid| runs_python(**pid)).take(ASKED) {
         match read_python_threads(*pid) {
             Some(python_threads) => {
-                let own_threads = threads.iter_mut().filter(|thread| thread.pid == *pid);
+                let threads = hang.threads.iter_mut();
+                let own_threads = threads.filter(|thread| thread.pid == *pid);
                 add_calls_of_process(own_threads, python_threads);
             }
-            None => ask_py_spy(threads, *pid, deadline),
+            None => ask(&mut hang.threads, *pid),
         }
+    }
+    if hang.cycle.is_empty() {
+        hang.cycle = find_wait_cycle(&hang.threads);
     }
 }
 

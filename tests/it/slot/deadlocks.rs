@@ -270,14 +270,14 @@ for locks in (one, other), (other, one):
 ";
 
 #[test]
-fn a_deadlock_of_python_locks_lasts_until_the_timeout() {
+fn a_deadlock_of_python_locks_ends_before_the_timeout() {
     needs!(program("python3"));
     let mut bench = Bench::new();
-    let timeout = Duration::from_millis(4300);
+    let timeout = Duration::from_secs(60);
     let seen = bench.run(&["python3", "-c", PYTHON], timeout);
     assert_eq!(
         (ended_before(&seen), cycle_length(&seen)),
-        (Some(Duration::ZERO), 2)
+        (Some(timeout), 2)
     );
-    assert!(seen.elapsed >= timeout);
+    assert!(seen.elapsed < timeout);
 }
