@@ -1,7 +1,7 @@
 //! Finds the line of an output that explains a failure best.
 
 use super::forms::{DATA_RACE, JAVA_CRASH};
-use super::{MessageMeaning, failed_tests, javascript, read_tell, table};
+use super::{MessageMeaning, failed_tests, go, innermost_own_site, javascript, read_tell, table};
 
 /// Bytes at the end of an output that are searched.
 const TAIL: usize = 64 * 1024;
@@ -103,6 +103,19 @@ fn join_continuation(line: &str, next: &[&str]) -> String {
     if line == DATA_RACE {
         return data_race(next);
     }
+    if go::may_begin_trace(line) {
+        let site = innermost_own_site(&go::calls_of_trace(next));
+        return match site.and_then(|site| site.function) {
+            Some(function) => format!("{line}, in {function}"),
+            None => line.to_owned(),
+        };
+    }
+    if line.contains("Exception in thread \"") {
+        return match java_cause(next) {
+            Some(cause) => format!("{line}; caused by {cause}"),
+            None => line.to_owned(),
+        };
+    }
     if line.contains("ERROR: ") || line.contains("WARNING: ") {
         let short = line.split(" at pc ").next().unwrap_or(line);
         return match blamed_function(next) {
@@ -129,6 +142,15 @@ fn join_continuation(line: &str, next: &[&str]) -> String {
         return format!("{JAVA_CRASH} Environment: {frame}");
     }
     line.to_owned()
+}
+
+/// Returns the innermost cause of a Java exception, whose calls these lines begin with.
+fn java_cause<'a>(lines: &[&'a str]) -> Option<&'a str> {
+    let cause = |line: &&'a str| line.strip_prefix("Caused by: ");
+    let trace = lines
+        .iter()
+        .take_while(|line| line.starts_with(char::is_whitespace) || cause(line).is_some());
+    trace.filter_map(cause).last()
 }
 
 /// Returns place and message of the panic of a destructor that ran because of an earlier panic: a program aborts then, and

@@ -11,11 +11,21 @@ const UNCAUGHT: &str = "Uncaught ";
 pub(super) fn find_exception(lines: &[&str]) -> Option<String> {
     let (exception, rest) = lines.split_first()?;
     let is_call = |line: &&&str| line.starts_with("    at ");
-    let first = rest.first().filter(is_call)?;
-    if exception.starts_with(' ') || !rest.iter().any(|line| line.starts_with("Node.js v")) {
+    rest.first().filter(is_call)?;
+    let is_exception = !exception.starts_with(' ') && *exception != "Emitted 'error' event at:";
+    if !is_exception || !rest.iter().any(|line| line.starts_with("Node.js v")) {
         return None;
     }
-    Some(match function_of_call(first) {
+    let exception = match exception.split_once("rejected with the reason \"") {
+        Some((_, reason)) => {
+            let reason = reason.trim_end_matches(['.', '"']);
+            format!("UnhandledPromiseRejection: {reason}")
+        }
+        None => (*exception).to_owned(),
+    };
+    let mut calls = rest.iter().take_while(is_call);
+    let own_call = calls.find(|call| !call.contains("(node:"));
+    Some(match own_call.and_then(|call| function_of_call(call)) {
         Some(function) => format!("{UNCAUGHT}{exception}, in {function}"),
         None => format!("{UNCAUGHT}{exception}"),
     })

@@ -6,6 +6,7 @@
 mod failed_tests;
 mod find;
 mod forms;
+mod go;
 mod javascript;
 mod name;
 mod normalize;

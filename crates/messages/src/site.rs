@@ -1,7 +1,7 @@
 //! Finds the line of source code that a message names.
 
-use super::bare_name;
 use super::source_owner::{SourceOwner, innermost_own_site};
+use super::{bare_name, go};
 use provoke_model::Site;
 use std::ops::Range;
 
@@ -33,6 +33,9 @@ fn calls_of_failure(earlier: &[&str], lines: &[&str]) -> Vec<Site> {
             return Vec::new();
         }
         return calls_of_panic(rest, lines);
+    }
+    if go::may_begin_trace(first) {
+        return go::calls_of_trace(&lines[1..]);
     }
     if is_javascript_call(first) {
         let previous = earlier.last().copied().unwrap_or_default();
@@ -103,9 +106,13 @@ fn is_javascript_call(line: &str) -> bool {
     line.trim().starts_with("at ")
 }
 
-/// Parses `    at loss (/src/job.js:4:11)`; calls in the runtime have no place.
+/// Parses `    at loss (/src/job.js:4:11)` or `at shop.Main.load(Main.java:8)`; calls in the runtime have no place.
 fn javascript_call(line: &str) -> Option<Site> {
+    const JAVA: [&str; 6] = ["java.", "javax.", "jdk.", "sun.", "com.sun.", "kotlin."];
     let call = line.trim().strip_prefix("at ")?;
+    if JAVA.iter().any(|start| call.starts_with(start)) {
+        return None;
+    }
     first_place(call.rsplit(['(', ' ']).next()?.trim_end_matches(')'))
 }
 
@@ -124,6 +131,10 @@ fn of_line(line: &str) -> Option<Site> {
     // C: `prog: a.c:12: int f(int): Assertion `x > 0' failed.`
     if let Some((location, _)) = line.split_once(": Assertion ") {
         return location.split(' ').find_map(first_place);
+    }
+    // The sanitizer of undefined behaviour: `a.c:3:5: runtime error: signed integer overflow: …`
+    if let Some((location, _)) = line.split_once(": runtime error: ") {
+        return first_place(location);
     }
     // Sanitizers: `SUMMARY: AddressSanitizer: heap-use-after-free /src/a.c:12:3 in f`.
     if let Some((_, rest)) = line.split_once("SUMMARY: ")
@@ -256,6 +267,22 @@ mod tests {
                 "a.c:12 in f",
             ),
             ("Error: no\n    at loss (/src/job.js:4:11)\n", "job.js:4"),
+            (
+                "a.c:8:14: runtime error: signed integer overflow: 7 * 3 cannot be represented",
+                "a.c:8",
+            ),
+            (
+                "panic: no\n[signal SIGSEGV]\n\ngoroutine 1 [running]:\npanic({0x4a, 0x5b})\n\t/usr/lib/go/src/runtime/panic.go:884 +0x212\nmain.(*Shop).load(0xc0)\n\t/src/main.go:8 +0x1d\nmain.main()\n\t/src/main.go:16 +0x70\n",
+                "main.go:8 in main.(*Shop).load, called by main.main (main.go:16)",
+            ),
+            (
+                "WARNING: DATA RACE\nRead at 0x5d by goroutine 7:\n  main.bump()\n      /src/main.go:5 +0x6a\n\nPrevious write at 0x5d by goroutine 8:\n  main.main()\n      /src/main.go:9 +0x84\n",
+                "main.go:5 in main.bump",
+            ),
+            (
+                "Exception in thread \"main\" java.lang.IllegalStateException: no\n\tat Main.load(Main.java:8)\nCaused by: java.lang.NumberFormatException: 12x\n\tat java.base/java.lang.Integer.parseInt(Integer.java:668)\n\tat Main.parse(Main.java:3)\n\tat Main.load(Main.java:6)\n\t... 1 more\n",
+                "Main.java:3, called from Main.java:6",
+            ),
             ("SUMMARY: ThreadSanitizer: data race", "none"),
             ("everything is fine: 12:30:01", "none"),
             ("panicked at nowhere:0:0", "none"),

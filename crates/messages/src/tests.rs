@@ -634,3 +634,39 @@ fn a_go_data_race_is_named_by_both_functions() {
     assert_eq!(kind_and_detail(&report("main.load", "main.store")), name);
     assert_eq!(kind_and_detail(&report("main.store", "main.load")), name);
 }
+
+#[test]
+fn a_panic_of_go_is_joined_with_the_function_of_its_goroutine() {
+    let trace = |message: &str| {
+        format!(
+            "{message}\n\ngoroutine 1 [running]:\nruntime.gopanic()\n\t/usr/lib/go/src/runtime/panic.go:8\nmain.load(0xc0)\n\t/src/main.go:8 +0x1d\n\ngoroutine 5 [chan send]:\nmain.other()\n\t/src/main.go:9\n"
+        )
+    };
+    assert_telling_line(&trace("panic: no"), "panic: no, in main.load");
+    assert_telling_line(
+        &trace("fatal error: all goroutines are asleep - deadlock!"),
+        "fatal error: all goroutines are asleep - deadlock!, in main.load",
+    );
+    assert_telling_line("panic: no\n", "panic: no");
+}
+
+#[test]
+fn a_java_exception_is_joined_with_its_innermost_cause() {
+    assert_telling_line(
+        "Exception in thread \"main\" java.lang.IllegalStateException: no\n\tat Main.load(Main.java:8)\nCaused by: java.io.IOException: a\n\tat Main.read(Main.java:3)\n\t... 1 more\nCaused by: java.io.EOFException: b\n\t... 2 more\nbye\n",
+        "Exception in thread \"main\" java.lang.IllegalStateException: no; caused by java.io.EOFException: b",
+    );
+}
+
+#[test]
+fn an_exception_of_node_is_that_of_the_program() {
+    let call = "    at load (/src/main.js:5:9)\n    at node:internal/main:2:4\n";
+    let emitted = format!(
+        "Error: socket hang up\n{call}Emitted 'error' event at:\n{call}\nNode.js v20.20.2\n"
+    );
+    assert_telling_line(&emitted, "Uncaught Error: socket hang up, in load");
+    assert_telling_line(
+        "UnhandledPromiseRejection: This error originated here. The promise rejected with the reason \"no paper\".\n    at throwUnhandledRejectionsMode (node:internal/process/promises:389:7) {\n}\n\nNode.js v20.20.2\n",
+        "Uncaught UnhandledPromiseRejection: no paper",
+    );
+}

@@ -61,7 +61,7 @@ pub(super) fn of_words(
 
 /// Returns whether a line contains a reason; a progress line would give every trial another name.
 fn is_complaint(line: &str) -> bool {
-    const WORDS: [&str; 20] = [
+    const WORDS: [&str; 28] = [
         "error",
         "fail",
         "fatal",
@@ -82,6 +82,14 @@ fn is_complaint(line: &str) -> bool {
         "no such",
         "not found",
         "corrupt",
+        "does not exist",
+        "missing",
+        "unable",
+        "unbound",
+        "undefined",
+        "unknown",
+        "unsupported",
+        "usage:",
     ];
     let line = line.to_lowercase();
     WORDS.iter().any(|word| line.contains(word))

@@ -1,0 +1,45 @@
+//! Reads the traces of Go: of a panic, a fatal error, or a data race.
+
+use super::forms::DATA_RACE;
+use provoke_model::Site;
+
+/// Returns whether a trace may follow this line.
+pub(super) fn may_begin_trace(line: &str) -> bool {
+    ["panic: ", "fatal error: ", DATA_RACE]
+        .iter()
+        .any(|start| line.starts_with(start))
+}
+
+/// Returns the calls of the goroutine that failed, innermost first, without those of the runtime. These lines follow the
+/// message.
+pub(super) fn calls_of_trace(lines: &[&str]) -> Vec<Site> {
+    let begins = |line: &&str| {
+        let line = line.to_lowercase();
+        let is_access = line.starts_with("read at ") || line.starts_with("write at ");
+        line.ends_with(':') && (line.starts_with("goroutine ") || is_access)
+    };
+    let Some(start) = lines.iter().position(begins) else {
+        return Vec::new();
+    };
+    let stack: Vec<&str> = lines[start + 1..]
+        .iter()
+        .take_while(|line| !line.is_empty() && !line.starts_with("created by "))
+        .copied()
+        .collect();
+    stack.windows(2).filter_map(go_call).collect()
+}
+
+/// Parses `main.(*Server).handle(0xc000012345, {0x1, 0x2})`, then `\t/src/main.go:8 +0x1d`.
+fn go_call(pair: &[&str]) -> Option<Site> {
+    let (function, _) = pair[0].trim().rsplit_once('(')?;
+    let is_runtime = function == "panic" || function.starts_with("runtime.");
+    let place = pair[1].starts_with([' ', '\t']).then(|| pair[1].trim())?;
+    let (file, line) = place.split(' ').next()?.rsplit_once(':')?;
+    (!is_runtime && file.rsplit('.').next() == Some("go")).then_some(())?;
+    Some(Site {
+        function: Some(function.to_owned()),
+        file: file.to_owned(),
+        line: line.parse().ok()?,
+        ..Site::default()
+    })
+}
