@@ -29,6 +29,9 @@ pub(super) static COPIES: SimpleLever = SimpleLever {
         values: &["2"],
         ladder: &["2", "4", "8"],
         cause: "copies: two copies at the same time disturb each other",
+        cause_if_removed: Some(
+            "copies: it fails less often beside a copy of itself, as a race may",
+        ),
         ..SEARCH
     },
 };

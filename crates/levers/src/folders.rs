@@ -29,6 +29,7 @@ pub(super) static HOME: SimpleLever = SimpleLever {
     search: LeverSearch {
         values: &["empty", "unset", "read-only"],
         cause: "home: it needs files or a place in the home directory",
+        cause_if_removed: Some("home: files in the home directory change its result"),
         ..SEARCH
     },
 };

@@ -188,6 +188,8 @@ pub struct LeverSearch {
     pub is_harsh: bool,
     /// What a program that fails under it depends on: `deadline: it measures time that the process may not get`.
     pub cause: &'static str,
+    /// The same of a program that passes under it, if the words differ.
+    pub cause_if_removed: Option<&'static str>,
 }
 
 impl LeverSearch {

@@ -34,6 +34,7 @@ pub(super) static STACK: SimpleLever = SimpleLever {
         values: &["256K"],
         ladder: &["8M", "4M", "2M", "1M", "512K", "256K"],
         cause: "stack: it needs more stack than the limit",
+        cause_if_removed: Some("stack: it fails with more stack than the limit"),
         is_harsh: true,
         ..SEARCH
     },
@@ -52,6 +53,7 @@ pub(super) static OPEN_FILES: SimpleLever = SimpleLever {
         values: &["40"],
         ladder: &["640", "320", "160", "80", "60", "40", "20"],
         cause: "file descriptors: it opens more files than the limit",
+        cause_if_removed: Some("file descriptors: it fails with more files than the limit"),
         is_harsh: true,
         ..SEARCH
     },
@@ -70,6 +72,7 @@ pub(super) static ADDRESS_SPACE: SimpleLever = SimpleLever {
         values: &["1G"],
         ladder: &["8G", "4G", "2G", "1G", "512M", "256M"],
         cause: "memory: it reserves more address space than the limit",
+        cause_if_removed: Some("memory: it fails with more address space than the limit"),
         is_harsh: true,
         ..SEARCH
     },

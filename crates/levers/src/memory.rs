@@ -76,6 +76,7 @@ Above the limit, the kernel kills one of them (outcome `oom`).",
             values: &["256M"],
             ladder: &["4G", "2G", "1G", "512M", "256M", "128M", "64M"],
             cause: "memory: it needs more memory than the limit",
+            cause_if_removed: Some("memory: it fails if it has more memory than the limit"),
             is_harsh: true,
             ..SEARCH
         })

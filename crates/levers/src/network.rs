@@ -31,6 +31,7 @@ pub(super) static NETWORK: SimpleLever = SimpleLever {
         sham: Some("host"),
         ladder: &["host", "own", "none"],
         cause: "network: it needs other machines, a loopback interface, or packets without delay",
+        cause_if_removed: Some("network: other machines or their delay change its result"),
         is_harsh: true,
         ..SEARCH
     },
@@ -76,6 +77,7 @@ pub(super) static IPV6: SimpleLever = SimpleLever {
         values: &["off"],
         sham: Some("on"),
         cause: "IPv6: it needs addresses of IPv6",
+        cause_if_removed: Some("IPv6: it fails where the machine has addresses of IPv6"),
         ..SEARCH
     },
 };

@@ -36,6 +36,7 @@ pub(super) static PAUSES: SimpleLever = SimpleLever {
         sham: Some("0ms"),
         ladder: &["5ms", "20ms", "50ms", "100ms", "200ms", "500ms", "1s"],
         cause: "deadline: it measures time that the process may not get",
+        cause_if_removed: Some("timing: it fails less often if it is paused, as a race may"),
         // It cannot be combined with a fake clock.
         is_harsh: true,
         ..SEARCH

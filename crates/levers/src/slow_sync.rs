@@ -44,6 +44,7 @@ impl Lever for SlowSync {
             sham: Some("0ms"),
             ladder: &["5ms", "20ms", "50ms", "100ms"],
             cause: "slow disk: it assumes that data is on the disk soon",
+            cause_if_removed: Some("slow disk: it fails if data is on the disk soon"),
             ..SEARCH
         })
     }

@@ -28,6 +28,7 @@ pub(super) static UMASK: SimpleLever = SimpleLever {
         values: &["077"],
         ladder: &["022", "027", "077", "777"],
         cause: "umask: it needs a mode that the mask forbids",
+        cause_if_removed: Some("umask: the modes of its files change its result"),
         ..SEARCH
     },
 };

@@ -56,6 +56,7 @@ impl Lever for User {
             values: &["nobody"],
             sham: Some("root"),
             cause: "user: it needs rights of the user root",
+            cause_if_removed: Some("user: it fails with the rights of the user root"),
             is_harsh: true,
             ..SEARCH
         })

@@ -24,6 +24,7 @@ pub(super) static READ_ONLY_DIR: SimpleLever = SimpleLever {
         family: "working directory",
         values: &["yes"],
         cause: "working directory: it writes to its working directory",
+        cause_if_removed: Some("working directory: files that it writes there change its result"),
         is_harsh: true,
         ..SEARCH
     },
@@ -43,7 +44,8 @@ pub(super) static FRESH_DIR: SimpleLever = SimpleLever {
     search: LeverSearch {
         family: "leftovers",
         values: &["yes"],
-        cause: "leftovers: files of earlier trials change its result",
+        cause: "working directory: it needs the path of its working directory, or files of earlier trials",
+        cause_if_removed: Some("leftovers: files of earlier trials change its result"),
         ..SEARCH
     },
 };

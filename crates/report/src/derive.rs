@@ -327,7 +327,7 @@ fn signatures_seen(
     let signature_report = |group: &SignatureFailures| {
         let count = group.trials.len() as u64;
         // Other failures are not among the counted trials, so their rate includes the trials with other failures.
-        let among = trials + if group.is_the_bug { 0 } else { tally.other };
+        let among = trials + if group.has_uncounted { tally.other } else { 0 };
         let interval = stop_rule.interval(count, among, alpha);
         let groups = captured.groups.values().chain(tally.groups.values());
         let signatures = groups.map(|group| &group.signature);

@@ -85,6 +85,9 @@ pub struct SignatureFailures {
     pub functions: Vec<String>,
     /// Whether it is the bug.
     pub is_the_bug: bool,
+    /// Whether some of its trials are not counted. A search counts every failure as the bug until it knows which one it
+    /// looks for.
+    pub has_uncounted: bool,
     /// Its trials.
     pub trials: Vec<TrialId>,
 }
@@ -210,10 +213,12 @@ impl Tally {
             sites: Vec::new(),
             functions: Vec::new(),
             is_the_bug,
+            has_uncounted: false,
             trials: Vec::new(),
         };
         let group = group.or_insert_with(new_group);
         group.trials.push(id);
+        group.has_uncounted |= !is_the_bug;
         if group.sites.is_empty() {
             group.sites.clone_from(&failure.sites);
         }

@@ -266,3 +266,28 @@ fn a_reference_under_which_the_program_fails_is_named() {
         "{output}"
     );
 }
+
+#[test]
+fn another_failure_under_a_condition_is_named_and_not_counted() {
+    let sandbox = Sandbox::new();
+    let script =
+        "case $PROVOKE_SEED in *[0-3]) exit 1 ;; esac; test \"$(date +%z)\" = +0000 || exit 2";
+    let flags = words("--seed 3 --env TZ=UTC --try tz -- sh -c");
+    let (report, output) = sandbox.run_with_report("why", &[&flags[..], &[script]].concat());
+    let answer = &report["answer"]["why"];
+    for condition in answer["conditions"].as_array().unwrap() {
+        let other = match condition["name"].as_str().unwrap() {
+            "tz=Etc/UTC" => Value::Null,
+            _ => json!("exit 2"),
+        };
+        assert_eq!(condition["other_failure"], other, "{output}");
+        assert_ne!(condition["verdict"], "raises", "{output}");
+    }
+    assert!(answer["others"].as_u64() > Some(0), "{output}");
+    for line in [
+        "  another failure under each of tz=Pacific/Kiritimati and tz=America/St_Johns: exit 2\n",
+        " trials with a failure other than exit 1\n",
+    ] {
+        assert!(output.stdout.contains(line), "{output}");
+    }
+}

@@ -45,9 +45,19 @@ pub struct WhyAnswer {
     pub error_rate: f64,
     /// The assumptions of the answer.
     pub assumptions: Vec<String>,
+    /// Trials with other failures than the one that is counted.
+    pub others: u64,
     #[serde(skip)]
     #[cfg_attr(feature = "schema", schemars(skip))]
     command: String,
+    /// The failure that is counted, if plain trials or conditions showed it.
+    #[serde(skip)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    failure: Option<String>,
+    /// The most frequent other failure of plain trials.
+    #[serde(skip)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    plain_others: Option<String>,
 }
 
 /// What was found out about a condition.
@@ -74,6 +84,8 @@ pub struct ConditionReport {
     pub evidence: Option<[f64; 2]>,
     /// The failure under the condition, by its signature's title.
     pub crash: Option<String>,
+    /// Another failure under it, which is not counted.
+    pub other_failure: Option<String>,
     /// The mildest condition of this kind with the same effect.
     pub changes_from: Option<String>,
     /// The harshest one without it.
@@ -133,7 +145,10 @@ impl WhyAnswer {
             causes: Vec::new(),
             error_rate: state.goal.alpha.to_probability(),
             assumptions: list_assumptions(state),
+            others: state.all_tallies().map(|(_, tally)| tally.other).sum(),
             command: main_command(state),
+            failure: memory.plain_failure_title(),
+            plain_others: state.tally_of(VariantId(0)).title_of_others(),
         };
         answer.causes = answer.find_causes();
         answer.sentence = answer.write_sentence(WhyPolicy.verdict_of(state));
@@ -161,19 +176,21 @@ impl WhyAnswer {
             (ConditionVerdict::Raises, "fails", "fails more often"),
             (ConditionVerdict::Removes, "passes", "fails less often"),
         ] {
-            let found = self.found(verdict);
-            let is_clear = found.iter().all(|condition| condition.is_clear());
-            let text = if is_clear { text } else { often };
-            match found.as_slice() {
-                [] => {}
-                [one] => parts.push(format!(
-                    "it {text} under {}: {}",
-                    one.name,
-                    one.describe_pairs()
-                )),
-                many => {
-                    let names: Vec<&str> = many.iter().map(|one| one.name.as_str()).collect();
-                    parts.push(format!("it {text} under {}", list_names(&names)));
+            let found = self.found(verdict).into_iter();
+            let (clear, others): (Vec<_>, Vec<_>) =
+                found.partition(|condition| condition.is_clear());
+            for (text, found) in [(text, clear), (often, others)] {
+                match found.as_slice() {
+                    [] => {}
+                    [one] => parts.push(format!(
+                        "it {text} under {}: {}",
+                        one.name,
+                        one.describe_pairs()
+                    )),
+                    many => {
+                        let names: Vec<&str> = many.iter().map(|one| one.name.as_str()).collect();
+                        parts.push(format!("it {text} under {}", list_each(&names)));
+                    }
                 }
             }
         }
@@ -191,8 +208,8 @@ impl WhyAnswer {
         let found = self.all_found().into_iter();
         let seeds = self.seeds.iter().filter(|seeds| seeds.decides);
         let names = found
-            .map(|condition| &condition.name)
-            .chain(seeds.map(|seeds| &seeds.name));
+            .map(|condition| (&condition.name, condition.verdict))
+            .chain(seeds.map(|seeds| (&seeds.name, ConditionVerdict::Raises)));
         causes_of(names)
     }
 
@@ -217,9 +234,28 @@ impl WhyAnswer {
         })
     }
 
+    /// Names the conditions under which the program failed in another way that plain trials do not show.
+    fn other_failures(&self) -> impl Iterator<Item = String> {
+        let mut known: Vec<(&str, Vec<&str>)> = Vec::new();
+        for condition in &self.conditions {
+            let other = condition.other_failure.as_deref();
+            if let Some(title) = other.filter(|other| self.plain_others.as_deref() != Some(other)) {
+                match known.iter_mut().find(|(known, _)| *known == title) {
+                    Some((_, names)) => names.push(&condition.name),
+                    None => known.push((title, vec![&condition.name])),
+                }
+            }
+        }
+        known.into_iter().map(|(title, names)| {
+            let title = words::sanitize_line(title);
+            format!("another failure under {}: {title}", list_each(&names))
+        })
+    }
+
     /// Returns the conditions that could not be tried, with the reasons. The others were not needed for the answer.
     fn untested(&self) -> impl Iterator<Item = (&str, &str)> {
         let untested = self.found(ConditionVerdict::NotTested).into_iter();
+        let untested = untested.filter(|condition| condition.other_failure.is_none());
         untested.filter_map(|condition| Some((&*condition.name, condition.reason.as_deref()?)))
     }
 }
@@ -236,11 +272,17 @@ pub(super) fn sentence_without_condition(verdict: Verdict, tried: usize, plain: 
     }
 }
 
-/// Returns what programs depend on for which these conditions matter.
-pub(super) fn causes_of<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
-    let searches = names.filter_map(|name| find_lever(name.split('=').next()?)?.search());
+/// Returns what programs depend on that fail or pass under these conditions.
+pub(super) fn causes_of<'a>(
+    found: impl Iterator<Item = (&'a String, ConditionVerdict)>,
+) -> Vec<String> {
     let mut known = BTreeSet::new();
-    let causes = searches.map(|search| search.cause.to_owned());
+    let causes = found.filter_map(|(name, verdict)| {
+        let search = find_lever(name.split('=').next()?)?.search()?;
+        let removed = search.cause_if_removed;
+        let removed = removed.filter(|_| verdict == ConditionVerdict::Removes);
+        Some(removed.unwrap_or(search.cause).to_owned())
+    });
     causes.filter(|cause| known.insert(cause.clone())).collect()
 }
 
@@ -371,6 +413,14 @@ impl AnswerText for WhyAnswer {
             _ => format!("possible cause: {cause}"),
         }));
         lines.extend(self.failing_references());
+        lines.extend(self.other_failures());
+        if self.others > 0 {
+            lines.push(format!(
+                "not counted: {} with a failure other than {}",
+                words::format_count(self.others, "trial"),
+                words::sanitize_line(self.failure.as_deref().unwrap_or("the first one"))
+            ));
+        }
         lines.extend(limit_lines(self.untested(), self.error_rate));
         lines
     }
@@ -515,12 +565,10 @@ fn report_condition(
     }
     let set = VariantChoice::Set(Subset(vec![u32::try_from(index).ok()?]));
     let variant = state.find_variant(&set);
+    let other_failure = variant.and_then(|variant| state.tally_of(variant).title_of_others());
     let reason = memory.untested_reason(index).or_else(|| {
-        let other = state.tally_of(variant?).title_of_others()?;
-        Some(format!(
-            "it fails in another way: {}",
-            words::sanitize_line(&other)
-        ))
+        let other = words::sanitize_line(other_failure.as_ref()?);
+        Some(format!("it fails in another way: {other}"))
     });
     let name_of = |index: usize| items[index].name.clone();
     let dose = result.dose.as_ref();
@@ -542,6 +590,7 @@ fn report_condition(
             .to_owned(),
         evidence: pairs.map(|pairs| [pairs.wealth, pairs.needed_wealth]),
         crash: variant.and_then(|variant| context.crash(variant)),
+        other_failure,
         changes_from: dose.map(|dose| name_of(dose.mildest_with_effect)),
         same_up_to: dose
             .and_then(|dose| dose.harshest_without_effect)
@@ -600,6 +649,14 @@ pub(super) fn describe_progress(state: &State) -> Option<String> {
         ScreenPhase::Dose(index) => format!("{found}milder than {}", items[index].name),
         ScreenPhase::Over => format!("{found}done"),
     })
+}
+
+/// Lists conditions that have an effect without the others.
+pub(super) fn list_each(names: &[&str]) -> String {
+    match names {
+        [] | [_] => list_names(names),
+        _ => format!("each of {}", list_names(names)),
+    }
 }
 
 pub(super) fn list_names(names: &[&str]) -> String {

@@ -69,6 +69,12 @@ impl WhyMemory {
         reason.or_else(|| without_result.map(|reason| (*reason).to_owned()))
     }
 
+    /// Returns the title of the failure that is counted, if plain trials showed it.
+    pub(super) fn plain_failure_title(&self) -> Option<String> {
+        let (_, signature) = self.plain_failure.as_ref()?;
+        Some(signature.title.clone())
+    }
+
     /// Returns the memory before the first trial.
     pub(super) fn new(goal: &Goal, trials: &TrialsPlan, question: &WhyQuestion) -> Self {
         let space = trials.space.as_ref();

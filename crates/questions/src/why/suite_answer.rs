@@ -3,7 +3,7 @@
 use super::WhyPolicy;
 use super::answer::{
     ConditionVerdict, NOT_FOUND, SeedReport, causes_of, counts, limit_lines, list_assumptions,
-    list_names, main_command, sentence_without_condition, sham_of, tried_line, untested_table,
+    list_each, main_command, sentence_without_condition, sham_of, tried_line, untested_table,
 };
 use super::conditions::condition_of;
 use super::memory::WhyMemory;
@@ -184,8 +184,10 @@ impl TestReport {
         let seeds: Vec<SeedReport> = seeds
             .map(|(_, seeds)| SeedReport::new(seeds, items))
             .collect();
-        let names = conditions.iter().map(|condition| &condition.name);
-        let causes = causes_of(names.chain(seeds.iter().map(|seeds| &seeds.name)));
+        let found = conditions.iter().map(|one| (&one.name, one.verdict));
+        let decisive = seeds.iter();
+        let decisive = decisive.map(|seeds| (&seeds.name, ConditionVerdict::Raises));
+        let causes = causes_of(found.chain(decisive));
         let number = u32::try_from(test).unwrap_or(u32::MAX);
         let name = state.case_names.name_of(number);
         Self {
@@ -208,7 +210,7 @@ impl TestReport {
             let found = self.conditions.iter().filter(|c| c.describe() == text);
             let names: Vec<&str> = found.map(|condition| &*condition.name).collect();
             if !names.is_empty() {
-                parts.push(format!("{text} under {}", list_names(&names)));
+                parts.push(format!("{text} under {}", list_each(&names)));
             }
         }
         let seeds = self.seeds.iter();

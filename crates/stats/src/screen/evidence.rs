@@ -4,6 +4,8 @@ use super::condition::{Condition, Outcome};
 use super::counts::Counts;
 use super::halves::Halves;
 
+/// Trials alone that must be inconclusive before a condition is given up, if plain trials are inconclusive, too.
+const REFUSALS: usize = 3;
 /// Evidence at which a sham is assumed to have the effect itself.
 const SHAM_EFFECT: f64 = 2.0;
 
@@ -12,8 +14,9 @@ const SHAM_EFFECT: f64 = 2.0;
 pub(super) struct Evidence {
     pub(super) plain: Counts,
     pub(super) singles: Vec<Counts>,
-    /// Conditions whose trial alone was inconclusive.
-    pub(super) refused: Vec<usize>,
+    /// Conditions of trials alone that were inconclusive.
+    inconclusive: Vec<usize>,
+    has_inconclusive_plain: bool,
     pub(super) halves: Halves,
 }
 
@@ -23,7 +26,8 @@ impl Evidence {
         Self {
             plain: Counts::default(),
             singles: vec![Counts::default(); conditions],
-            refused: Vec::new(),
+            inconclusive: Vec::new(),
+            has_inconclusive_plain: false,
             halves: Halves::default(),
         }
     }
@@ -31,14 +35,36 @@ impl Evidence {
     /// Adds a trial under at most one condition.
     pub(super) fn count_single(&mut self, set: &[usize], outcome: Outcome) {
         match *set {
-            [] => self.plain.add(outcome),
+            [] => {
+                self.plain.add(outcome);
+                self.has_inconclusive_plain |= outcome == Outcome::NotCounted;
+            }
             [condition, ..] => {
                 self.singles[condition].add(outcome);
                 if outcome == Outcome::NotCounted {
-                    self.refused.push(condition);
+                    self.inconclusive.push(condition);
                 }
             }
         }
+    }
+
+    /// Returns whether no trial is conclusive under a condition, as far as is known.
+    pub(super) fn is_refused(&self, condition: usize) -> bool {
+        let refusals = self.inconclusive.iter().filter(|&&one| one == condition);
+        if self.has_inconclusive_plain {
+            self.singles[condition].trials == 0 && refusals.count() >= REFUSALS
+        } else {
+            refusals.count() > 0
+        }
+    }
+
+    /// Returns whether a condition must be tried alone: a trial under it was inconclusive, and none was counted.
+    pub(super) fn is_doubtful(&self, condition: usize) -> bool {
+        let was_inconclusive = self.inconclusive.contains(&condition)
+            || self.halves.suspects().any(|suspect| suspect == condition);
+        was_inconclusive
+            && self.singles[condition].trials == 0
+            && !self.halves.has_counted(condition)
     }
 
     /// Returns the evidence that a condition has an effect, in standard deviations; negative if it removes failures.

@@ -328,22 +328,15 @@ impl Screen {
         }
         let mut usable = self.open_conditions();
         usable.retain(|&condition| {
-            !self.evidence.refused.contains(&condition)
+            !self.evidence.is_refused(condition)
                 && !self
                     .evidence
                     .is_explained_by_sham(condition, &self.conditions)
         });
-        let suspects: BTreeSet<usize> = self.evidence.halves.suspects().collect();
-        let untried: Vec<usize> = usable
-            .iter()
-            .copied()
-            .filter(|condition| suspects.contains(condition))
-            .filter(|&i| {
-                self.evidence.singles[i].trials == 0 && !self.evidence.halves.has_counted(i)
-            })
-            .collect();
-        if !untried.is_empty() {
-            return Some((ScreenPhase::Round, singles_with_plain(&untried)));
+        let mut doubtful = usable.clone();
+        doubtful.retain(|&condition| self.evidence.is_doubtful(condition));
+        if !doubtful.is_empty() {
+            return Some((ScreenPhase::Round, singles_with_plain(&doubtful)));
         }
         let (mut harsh, mild): (Vec<usize>, Vec<usize>) = usable
             .into_iter()
