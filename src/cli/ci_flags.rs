@@ -62,7 +62,7 @@ impl CiFlags {
     }
 }
 
-fn verdict_level(exit: Exit) -> AnnotationLevel {
+pub(super) fn verdict_level(exit: Exit) -> AnnotationLevel {
     match exit {
         Exit::GoodAnswer => AnnotationLevel::Notice,
         Exit::Undecided | Exit::Stopped(_) => AnnotationLevel::Warning,

@@ -1,12 +1,15 @@
 //! `diff`: shows the differences between two runs, or the facts that distinguish several.
 
+use super::ci_flags::verdict_level;
 use super::execute::Execute;
 use super::exit::Exit;
-use crate::experiment::{compare_many_runs, compare_two_runs, is_program};
+use crate::experiment::{CiServer, compare_many_runs, compare_two_runs, is_program};
 use crate::suggest::programs_as_runs;
 use crate::term;
 use clap::Args;
+use provoke_report::Annotation;
 use provoke_words::diagnostic::Diagnostic;
+use std::env;
 
 /// Show how the failure rates and the environments of runs differ
 ///
@@ -62,10 +65,11 @@ impl DiffArgs {
     fn compare_runs(self) -> Result<Exit, Diagnostic> {
         let (printed, exit) = if self.more.is_empty() {
             let compared = compare_two_runs(&self.left, &self.right, self.all)?;
+            let document = compared.document(self.all);
+            let headline = document.headline.clone();
             let printed = if self.json {
                 term::print_result(&compared.to_json())
             } else {
-                let document = compared.document(self.all);
                 term::print_page(&term::format_documents(&[document], term::stdout_width()))
             };
             let is_bad = if self.worse {
@@ -74,6 +78,7 @@ impl DiffArgs {
                 compared.is_different()
             };
             let exit = is_bad.map_or(Exit::Undecided, |is_bad| Exit::good_if(!is_bad));
+            annotate_comparison(headline, exit);
             (printed, exit)
         } else {
             let names = [self.left, self.right].into_iter().chain(self.more);
@@ -88,5 +93,17 @@ impl DiffArgs {
         };
         printed?;
         Ok(exit)
+    }
+}
+
+/// Shows the answer on the page of a job of GitHub Actions.
+fn annotate_comparison(text: String, exit: Exit) {
+    if CiServer::of_environment(|name| env::var_os(name)) == Some(CiServer::GitHub) {
+        term::print_annotations(&[Annotation {
+            level: verdict_level(exit),
+            title: "Failure rates".to_owned(),
+            text,
+            source: None,
+        }]);
     }
 }

@@ -32,6 +32,8 @@ impl RunListing {
             verdict: report.verdict,
             result: if report.finished || report.same_deadlock {
                 result
+            } else if report.verdict == Verdict::CouldNotTest {
+                "interrupted without a result".to_owned()
             } else {
                 let result = result.trim_end_matches(" yet");
                 format!("{} so far", result.trim_end_matches(" failed"))

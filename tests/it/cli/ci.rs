@@ -288,3 +288,22 @@ fn shells_accept_the_completions() {
         assert_eq!(complaints(shell, &["-n"], &file), "");
     }
 }
+
+#[test]
+fn a_comparison_of_two_runs_is_annotated() {
+    let sandbox = Sandbox::new();
+    let run = |name: &str, command: &str| {
+        sandbox.provoke(&["run", "-q", "-n", "20", "--out", name, "--", command]);
+    };
+    run("before", "true");
+    run("after", "false");
+    let diff = run_on_github(&sandbox, &["diff", "--worse", "before", "after"]);
+    let annotation = annotations(&diff);
+    assert_eq!((diff.code, annotation.len()), (Some(1), 1), "{diff}");
+    assert!(
+        annotation[0].starts_with("::error title=Failure rates::"),
+        "{diff}"
+    );
+    let same = run_on_github(&sandbox, &["diff", "--worse", "after", "after"]);
+    assert!(annotations(&same)[0].starts_with("::notice "), "{same}");
+}

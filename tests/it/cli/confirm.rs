@@ -1001,8 +1001,8 @@ fn confirm_counts_the_attempts_against_one_baseline() {
     }
     let output = sandbox.provoke(&["confirm", "--baseline", "before", "--", "true"]);
     insta::assert_snapshot!(output, @"
-    FIXED (95 %): 49 passing trials; before, 3 of 14 failed. Even at half that rate, this many passes would occur by chance in at most 1 of 20 cases. This is check 3 against this baseline: if no fix had an effect, one of them would be called FIXED in up to 15 % of cases
-      with --conf 98.34, a fix without effect is called FIXED in at most 5 % of cases in all 3 checks
+    FIXED (95 %): 49 passing trials; before, 3 of 14 failed. Even at half that rate, this many passes would occur by chance in at most 1 of 20 cases. This is check 3 against this baseline: the chance that one of them is a wrong FIXED is up to 15 %
+      with --conf 98.34, that chance stays at 5 % for all 3 checks
 
       assumes: true is the fixed version of provoke
       assumes: the bug does not come and go by itself, for example from hour to hour

@@ -109,7 +109,7 @@ fn a_fix_of_one_of_two_bugs_is_fixed_for_that_one_only() {
     assert_eq!(rare_bug.code, Some(1), "{rare_bug}");
     let both = confirm(&[], "true");
     assert_eq!(both.code, Some(0), "{both}");
-    insta::assert_snapshot!(both.stdout, @"FIXED (95 %): 130 passing trials; before, 35 of 100 failed. Even at half the rate of the rarest failure (exit 3 in 6 of 100), this many passes would occur by chance in at most 1 of 20 cases. This is check 3 against this baseline: if no fix had an effect, one of them would be called FIXED in up to 15 % of cases");
+    insta::assert_snapshot!(both.stdout, @"FIXED (95 %): 130 passing trials; before, 35 of 100 failed. Even at half the rate of the rarest failure (exit 3 in 6 of 100), this many passes would occur by chance in at most 1 of 20 cases. This is check 3 against this baseline: the chance that one of them is a wrong FIXED is up to 15 %");
 }
 
 /// `test_report` always fails with KeyError after `test_clear`, and seldom with IndexError, also alone.

@@ -340,7 +340,7 @@ fn describe_attempts(question: &ConfirmQuestion, alpha: f64) -> String {
     }
     let attempts = question.earlier_attempts + 1;
     format!(
-        ". This is check {attempts} against this baseline: if no fix had an effect, one of them would be called FIXED in up to {} % of cases",
+        ". This is check {attempts} against this baseline: the chance that one of them is a wrong FIXED is up to {} %",
         words::format_percent(error_of_attempts(question, alpha)),
     )
 }
@@ -352,7 +352,7 @@ fn suggest_confidence(earlier: u64, alpha: f64) -> String {
     let parts = if level < 1e-4 { 1e6 } else { 1e4 };
     let confidence = 100.0 * (parts - (parts * level).floor()) / parts;
     format!(
-        "with --conf {confidence}, a fix without effect is called FIXED in at most {} % of cases in all {}",
+        "with --conf {confidence}, that chance stays at {} % for all {}",
         words::format_percent(alpha),
         words::format_count(earlier + 1, "check"),
     )
