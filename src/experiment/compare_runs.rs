@@ -1,6 +1,6 @@
 //! Compares stored runs: their failure rates and their environments.
 
-use provoke_journal as journal;
+use super::stored_runs::read_state;
 use provoke_journal::{RunFolder, default_root};
 use provoke_model::{Host, Survey};
 use provoke_questions as questions;
@@ -116,7 +116,7 @@ struct RunEnvironment {
 impl RunEnvironment {
     fn read(name: &str) -> Result<Self, Diagnostic> {
         let folder = RunFolder::find_run(name, &default_root())?;
-        let state = journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {})?;
+        let state = read_state(&folder)?;
         let (host, survey) = state.trial_environment();
         Ok(Self {
             state,

@@ -3,6 +3,7 @@
 use super::baseline_run::{BaselineRun, ResolvedBaseline, StoredBaseline};
 use super::hunt_holds::measure_hunt;
 use super::measured_variant::{BaselineFilter, measure_variant, read_baseline_run};
+use super::stored_runs::read_state;
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, RunStart, default_root};
 use provoke_model::{Plan, Text, VariantId};
@@ -120,7 +121,7 @@ fn describe_hunt(folder: &RunFolder, plan: &Plan, looked_for: &BaselineFilter) -
     if !questions::of_goal(&plan.goal).searches_schedules() {
         return None;
     }
-    let state = journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {}).ok()?;
+    let state = read_state(folder).ok()?;
     let held = measure_hunt(&state, looked_for).filter(|held| held.failures > 0)?;
     Some(format!(
         "--held {}   # {} of {} trials failed under its hold: {}",

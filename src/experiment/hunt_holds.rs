@@ -1,7 +1,7 @@
 //! Reads the holds that a hunt has found, for the trials of another run.
 
 use super::measured_variant::{BaselineFilter, measure_held};
-use provoke_journal as journal;
+use super::stored_runs::read_state;
 use provoke_journal::{RunFolder, default_root};
 use provoke_model::{HeldPlan, MeasuredBaseline};
 use provoke_plan::Scenario;
@@ -16,7 +16,7 @@ pub(super) fn planned_holds(scenario: &Scenario) -> Result<Option<HeldPlan>, Dia
     };
     let read = RunFolder::find_run(name, &default_root())
         .and_then(|folder| folder.check_trust(scenario.trust))
-        .and_then(|folder| journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {}));
+        .and_then(|folder| read_state(&folder));
     let state = read.map_err(|error| {
         let message = format!("cannot read the hunt: {error}");
         Diagnostic::of_field("held", message, error.hint())

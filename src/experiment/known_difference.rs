@@ -1,6 +1,7 @@
 //! Finds what an earlier run found out about failing trials of the same program.
 
 use super::earlier_runs::{facts_of_start, make_side};
+use super::stored_runs::read_state;
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, default_root};
 use provoke_model::VariantId;
@@ -17,8 +18,7 @@ pub(super) fn find_difference(state: &State, variant: VariantId) -> Option<Strin
     runs.iter()
         .filter(|folder| is_like(folder, state, variant))
         .find_map(|folder| {
-            let path = folder.journal_path();
-            let found = journal::read_run(&path, questions::FOLD, |_, _| {}).ok()?;
+            let found = read_state(folder).ok()?;
             let sentence = questions::found_difference(&found)?;
             let run = folder.shortest_reference(&default_root());
             let sentence = words::sanitize_line(&sentence);

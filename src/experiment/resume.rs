@@ -2,7 +2,7 @@
 
 use super::begin::check_hosts;
 use super::run::{Experiment, ExperimentSettings};
-use provoke_journal as journal;
+use super::stored_runs::read_state;
 use provoke_journal::{Journal, RunFolder, default_root};
 use provoke_model::{Event, HostPlan, ResumeLimits};
 use provoke_plan::HostSettings;
@@ -36,7 +36,7 @@ impl Experiment {
     ) -> Result<Self, Diagnostic> {
         let folder = RunFolder::find_run(name, &default_root())?.check_trust(trust)?;
         let mut journal = Journal::open_for_append(&folder.journal_path())?;
-        let mut state = journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {})?;
+        let mut state = read_state(&folder)?;
         // If one change is refused, none is recorded.
         let mut changes = Vec::new();
         if let Some(limits) = limits.for_run(&state)? {

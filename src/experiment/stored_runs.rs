@@ -31,6 +31,11 @@ pub struct StoredReport {
     pub report: Report,
 }
 
+/// Reads the state of a stored run.
+pub(super) fn read_state(folder: &RunFolder) -> Result<State, StoreError> {
+    journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {})
+}
+
 /// Lists the runs in a directory, the newest last, and the errors of runs that cannot be read.
 pub fn list_runs(root: &Path) -> Result<(Vec<StoredRun>, Vec<StoreError>), StoreError> {
     let folders = RunFolder::all_runs(root)?;
@@ -38,9 +43,7 @@ pub fn list_runs(root: &Path) -> Result<(Vec<StoredRun>, Vec<StoreError>), Store
     let now = Zoned::now();
     let mut errors = Vec::new();
     let runs = folders.iter().zip(references).map(|(folder, reference)| {
-        let state = journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {})
-            .map_err(|error| errors.push(error))
-            .ok();
+        let state = read_state(folder).map_err(|error| errors.push(error)).ok();
         StoredRun {
             reference: shell_word(reference.as_ref()).into_string(),
             when: state.as_ref().map_or(String::new(), |state| {
@@ -97,7 +100,7 @@ impl StoredReport {
     /// Reads a run by its name.
     pub fn read(name: &str) -> Result<Self, Diagnostic> {
         let folder = RunFolder::find_run(name, &default_root())?;
-        let state = journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {})?;
+        let state = read_state(&folder)?;
         // A complete journal records how its run ended.
         let is_complete = state.stage.is_finished() || state.stage.stop_cause().is_some();
         let report = Report {

@@ -1,5 +1,6 @@
 //! Finds a trial of a stored run by its reference, such as `last#17`.
 
+use super::stored_runs::read_state;
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, StoreError, default_root};
 use provoke_model::{Event, Failure, Observation, Outcome, Trial, TrialId};
@@ -165,7 +166,7 @@ fn parse_reference(text: &str) -> Result<(&str, Option<TrialId>), Diagnostic> {
 
 /// Returns the trial of a run with the best evidence of its failure.
 fn best_trial(folder: &RunFolder) -> Result<TrialId, Diagnostic> {
-    let state = journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {})?;
+    let state = read_state(folder)?;
     let report = Report::new(&state, true);
     // Of other trials, only the exit status and the leaks are known.
     let mut failing = report

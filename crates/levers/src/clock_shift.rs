@@ -60,6 +60,17 @@ impl ClockShift {
         Ok(stored)
     }
 
+    /// Returns the date in UTC that a distance such as `+2y` means at a time, in seconds since 1970.
+    pub(super) fn calendar_date(distance: &str, at: i64) -> Option<String> {
+        let shift = Self {
+            date: Some(distance.to_owned()),
+            time_of_day: None,
+        };
+        let now = Timestamp::from_second(at).ok()?.to_zoned(TimeZone::UTC);
+        let start_time = shift.start_time(&now).ok()?;
+        Some(start_time.to_zoned(TimeZone::UTC).date().to_string())
+    }
+
     /// Reads a time of day such as `23:59:58`. Returns it as it is stored.
     pub(super) fn parse_time_of_day(typed: &str) -> Result<String, String> {
         if typed == NOW {
@@ -208,6 +219,14 @@ mod tests {
         let zone = find_time_zone(Some(OsStr::new("CET-1CEST,M3.5.0,M10.5.0/3")));
         let start_time = shift.start_time(&now.to_zoned(zone)).unwrap();
         start_time.to_string()
+    }
+
+    #[test]
+    fn a_distance_has_a_calendar_date() {
+        for (distance, date) in [("+600d", Some("1971-08-24")), ("-1y", None)] {
+            let found = ClockShift::calendar_date(distance, 0);
+            assert_eq!(found.as_deref(), date, "{distance}");
+        }
     }
 
     #[test]

@@ -38,6 +38,11 @@ impl Lever for Date {
         ClockShift::parse_date(typed)
     }
 
+    fn explain_at(&self, value: &str, started_at: i64) -> Option<String> {
+        let is_distance = value.starts_with(['+', '-']);
+        is_distance.then(|| ClockShift::calendar_date(value, started_at))?
+    }
+
     fn fact_without(&self) -> &'static str {
         "that of the machine"
     }

@@ -128,6 +128,11 @@ pub trait Lever: Sync {
         self.fact_name()
     }
 
+    /// Explains a stored value to the reader of a run that started at this time, in seconds since 1970.
+    fn explain_at(&self, _value: &str, _started_at: i64) -> Option<String> {
+        None
+    }
+
     /// Returns a stored value as people type it.
     fn typed(&self, value: &str) -> String {
         value.to_owned()

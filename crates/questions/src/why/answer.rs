@@ -35,6 +35,8 @@ pub struct WhyAnswer {
     pub sentence: String,
     /// Trials without any of the conditions.
     pub plain: FailureCounts,
+    /// Trials under several conditions at once, none of which was found to matter.
+    pub together: FailureCounts,
     /// All conditions that were tried or could not be tried, except for steps, and seeds that were not tried in pairs.
     pub conditions: Vec<ConditionReport>,
     /// Whether the seed decides the outcome; null if that was not tested.
@@ -50,6 +52,10 @@ pub struct WhyAnswer {
     #[serde(skip)]
     #[cfg_attr(feature = "schema", schemars(skip))]
     command: String,
+    /// Seconds since 1970.
+    #[serde(skip)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    started_at: i64,
     /// The failure that is counted, if plain trials or conditions showed it.
     #[serde(skip)]
     #[cfg_attr(feature = "schema", schemars(skip))]
@@ -135,6 +141,7 @@ impl WhyAnswer {
         let mut answer = Self {
             sentence: String::new(),
             plain: counts(screen.plain_counts()),
+            together: counts(screen.halves_counts()),
             conditions: reports.collect(),
             seeds: {
                 let tests = screen.seed_tests();
@@ -147,6 +154,7 @@ impl WhyAnswer {
             assumptions: list_assumptions(state),
             others: state.all_tallies().map(|(_, tally)| tally.other).sum(),
             command: main_command(state),
+            started_at: state.origin.started_at,
             failure: memory.plain_failure_title(),
             plain_others: state.tally_of(VariantId(0)).title_of_others(),
         };
@@ -342,12 +350,15 @@ impl ConditionReport {
         format!("{failed} trials failed, and {without_failed} {without}")
     }
 
-    /// Describes between which values the outcome changes.
-    fn describe_limit(&self) -> String {
+    /// Describes between which values the outcome changes, in a search that started at this time.
+    fn describe_limit(&self, started_at: i64) -> String {
         let value = |name: &str| {
-            name.split_once('=')
-                .map_or(name, |(_, value)| value)
-                .to_owned()
+            let (lever, value) = name.split_once('=').unwrap_or((name, name));
+            let meaning = find_lever(lever).and_then(|lever| lever.explain_at(value, started_at));
+            match meaning {
+                Some(meaning) => format!("{value} ({meaning})"),
+                None => value.to_owned(),
+            }
         };
         match (&self.same_up_to, &self.changes_from) {
             (Some(without), Some(with)) => format!("{}, not {}", value(with), value(without)),
@@ -407,6 +418,12 @@ impl AnswerText for WhyAnswer {
         } else if !self.seeds.as_ref().is_some_and(|seeds| seeds.decides) {
             let tried = self.found(ConditionVerdict::NoDifferenceSeen).into_iter();
             lines.extend(tried_line(tried.map(|condition| &*condition.name)));
+            if self.plain.failures == 0 && self.together.failures > 0 {
+                lines.push(format!(
+                    "under several conditions at once, {} trials failed: two of them may be needed together",
+                    self.together.in_words()
+                ));
+            }
         }
         lines.extend(self.causes.iter().map(|cause| match self.causes.len() {
             1 => format!("cause: {cause}"),
@@ -431,7 +448,7 @@ impl AnswerText for WhyAnswer {
                 Column::words("condition"),
                 Column::numbers("with it"),
                 Column::numbers("without"),
-                Column::words("limit").leaving(2),
+                Column::words("changes at").leaving(2),
                 Column::remarks("failure").leaving(1),
             ]
         };
@@ -441,7 +458,7 @@ impl AnswerText for WhyAnswer {
                 condition.name.clone(),
                 condition.with.in_words(),
                 condition.without.in_words(),
-                condition.describe_limit(),
+                condition.describe_limit(self.started_at),
                 crash,
             ]
             .map(Cell::text)

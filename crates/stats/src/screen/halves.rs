@@ -66,6 +66,11 @@ impl Halves {
         self.trials.len()
     }
 
+    /// Returns the counts of the trials that candidates are chosen by.
+    pub(super) fn counts(&self) -> Counts {
+        self.tally.total
+    }
+
     /// Returns whether some trials failed and some passed.
     pub(super) fn is_mixed(&self) -> bool {
         self.tally.total.is_mixed()

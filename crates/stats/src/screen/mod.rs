@@ -171,6 +171,11 @@ impl Screen {
         self.evidence.plain
     }
 
+    /// Returns the counts of trials under several conditions at once, without those under a confirmed condition.
+    pub fn halves_counts(&self) -> Counts {
+        self.evidence.halves.counts()
+    }
+
     /// Returns the tests in pairs, in their order; only the last one may be open.
     pub fn pair_tests(&self) -> &[PairTest] {
         &self.tests

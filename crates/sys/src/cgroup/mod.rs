@@ -4,7 +4,7 @@
 //! The slot itself is in the cgroup, so its trials start there: joining has no cost per trial. Only processes with a memory
 //! limit move themselves into a group below it, because the slot could not work while the kernel looks for memory.
 //! Under cgroup v1, where each controller has its own hierarchy, that needs root; under v2 it needs a parent that passes
-//! its controllers on, or [can be made to](delegated_group). Elsewhere there is no such cgroup, and the report says
+//! its controllers on, or [can be made to](DelegatedGroup). Elsewhere there is no such cgroup, and the report says
 //! which facts are unknown.
 
 mod cpu_group;
