@@ -1,6 +1,7 @@
 //! Reads the traces of Go: of a panic, a fatal error, or a data race.
 
 use super::forms::DATA_RACE;
+use super::site::site_at;
 use provoke_model::Site;
 
 /// Returns whether a trace may follow this line.
@@ -38,8 +39,6 @@ fn go_call(pair: &[&str]) -> Option<Site> {
     (!is_runtime && file.rsplit('.').next() == Some("go")).then_some(())?;
     Some(Site {
         function: Some(function.to_owned()),
-        file: file.to_owned(),
-        line: line.parse().ok()?,
-        ..Site::default()
+        ..site_at(file, line)?
     })
 }

@@ -157,7 +157,8 @@ fn first_place(text: &str) -> Option<Site> {
 /// Plausible line numbers.
 const LINES: Range<u32> = 1..10_000_000;
 
-fn site_at(file: &str, line: &str) -> Option<Site> {
+/// Returns a plausible line of a source file.
+pub(super) fn site_at(file: &str, line: &str) -> Option<Site> {
     let line = line
         .trim()
         .parse()
