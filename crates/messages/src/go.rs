@@ -1,7 +1,7 @@
 //! Reads the traces of Go: of a panic, a fatal error, or a data race.
 
 use super::forms::DATA_RACE;
-use super::site::site_at;
+use super::place::site_at;
 use provoke_model::Site;
 
 /// Returns whether a trace may follow this line.

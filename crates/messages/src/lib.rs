@@ -10,6 +10,7 @@ mod go;
 mod javascript;
 mod name;
 mod normalize;
+mod place;
 mod site;
 mod source_owner;
 mod table;

@@ -114,7 +114,10 @@ impl StartStep {
             Self::MakeCwdReadOnly => StartCall::MakeCwdReadOnly,
             Self::MountFull(path) => {
                 let options = CString::new(format!("size={SMALLEST},mode=1777"))?;
-                StartCall::MountMemory(path_text(path)?, options)
+                calls.push(StartCall::MountMemory(path_text(path)?, options));
+                // Files can be created, but not written, as on a full disk.
+                let file = path_text(&path.join(".full"))?;
+                StartCall::WriteFile(file, vec![0; SMALLEST], "cannot fill a file system")
             }
             Self::SetUmask(mask) => StartCall::SetUmask(*mask),
             Self::FixAddresses => StartCall::FixAddresses,
@@ -308,7 +311,8 @@ impl PreparedSteps {
 unsafe fn write_file(path: &CStr, text: &[u8]) -> bool {
     // SAFETY: plain system calls on a valid path and text.
     unsafe {
-        let file = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_CLOEXEC;
+        let file = libc::open(path.as_ptr(), flags, 0o600);
         if file < 0 {
             return false;
         }
