@@ -11,7 +11,7 @@ pub(super) fn may_begin_trace(line: &str) -> bool {
         .any(|start| line.starts_with(start))
 }
 
-/// Returns the calls of the goroutine that failed, innermost first, without those of the runtime. These lines follow the
+/// Returns the calls of the goroutine that failed, innermost first. Calls of the runtime are left out. `lines` follow the
 /// message.
 pub(super) fn calls_of_trace(lines: &[&str]) -> Vec<Site> {
     let begins = |line: &&str| {

@@ -25,6 +25,7 @@ mod pauses;
 mod precedence;
 mod process;
 mod process_tree;
+mod python_calls;
 mod setup;
 mod slow_sync;
 mod snapshots;

@@ -1,19 +1,19 @@
 //! Answer of `why`: the conditions under which the program fails or passes.
 
 use super::WhyPolicy;
-use super::conditions::condition_of;
+use super::condition_report::{
+    ConditionReport, ConditionVerdict, SeedReport, counts, report_condition,
+};
 use super::memory::WhyMemory;
 use crate::answer::{
     AnswerContext, AnswerText, NOT_KNOWN, VariantSummary, independence_assumptions, one_of,
 };
 use crate::{FailureCounts, Policy as _, Verdict};
 use provoke_levers::find_lever;
-use provoke_model::{
-    ConditionRole, Item, PLAIN, SearchedCondition, Subset, VariantChoice, VariantId,
-};
+use provoke_model::{PLAIN, VariantId};
 use provoke_plan::Scenario;
 use provoke_state::State;
-use provoke_stats::screen::{self, Outcome, Screen, ScreenPhase, SeedTest, SuiteScreen};
+use provoke_stats::screen::{Screen, ScreenPhase, SuiteScreen};
 use provoke_words as words;
 use provoke_words::document::{Cell, Column, Place, SuggestedCommand, Table};
 use provoke_words::untrusted::{SafeText, shell_word};
@@ -64,71 +64,6 @@ pub struct WhyAnswer {
     #[serde(skip)]
     #[cfg_attr(feature = "schema", schemars(skip))]
     plain_others: Option<String>,
-}
-
-/// What was found out about a condition.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ConditionReport {
-    /// Its name, such as `date=+2y`.
-    pub name: String,
-    /// Conditions with a common cause.
-    pub family: String,
-    /// What it does.
-    pub verdict: ConditionVerdict,
-    /// Why it was not tested.
-    pub reason: Option<String>,
-    /// Trials with the condition before the pairs: alone, and together with others.
-    pub tried: FailureCounts,
-    /// Trials with the condition, in pairs.
-    pub with: FailureCounts,
-    /// Trials without it, in the same pairs.
-    pub without: FailureCounts,
-    /// What it was compared with: `plain`, or a condition that does the same to a trial except for what this one is about.
-    pub compared_with: String,
-    /// Evidence of the pairs against chance, and how much of it was needed; null without a pair.
-    pub evidence: Option<[f64; 2]>,
-    /// The failure under the condition, by its signature's title.
-    pub crash: Option<String>,
-    /// Another failure under it, which is not counted.
-    pub other_failure: Option<String>,
-    /// The mildest condition of this kind with the same effect.
-    pub changes_from: Option<String>,
-    /// The harshest one without it.
-    pub same_up_to: Option<String>,
-}
-
-/// What a condition does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum ConditionVerdict {
-    /// The program fails under it, or fails more often.
-    Raises,
-    /// The program passes under it, or fails less often.
-    Removes,
-    /// No difference was seen, which may need more trials.
-    NoDifferenceSeen,
-    /// It could not be tried.
-    NotTested,
-}
-
-/// Whether the seed decides the outcome.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SeedReport {
-    /// The condition.
-    pub name: String,
-    /// Seeds with which it always failed.
-    pub fails: Vec<String>,
-    /// Seeds with which it always passed.
-    pub passes: Vec<String>,
-    /// Seeds with which it did both.
-    pub both: Vec<String>,
-    /// Probability that seeds agree as well as this by chance.
-    pub p: f64,
-    /// Whether that shows that the seed decides the outcome.
-    pub decides: bool,
 }
 
 impl WhyAnswer {
@@ -329,80 +264,6 @@ pub(super) fn untested_table<'a>(untested: impl Iterator<Item = (&'a str, &'a st
     Table::new("Not tested", Place::Details, reasons).with_rows(rows.collect::<Vec<_>>())
 }
 
-impl ConditionReport {
-    /// Returns whether all trials with the condition ended alike, and all without it in the other way.
-    fn is_clear(&self) -> bool {
-        let never = |counts: FailureCounts| counts.failures == 0;
-        let always = |counts: FailureCounts| counts.failures == counts.trials;
-        match self.verdict {
-            ConditionVerdict::Raises => always(self.with) && never(self.without),
-            ConditionVerdict::Removes => never(self.with),
-            _ => false,
-        }
-    }
-
-    fn describe_pairs(&self) -> String {
-        let without = match self.compared_with.as_str() {
-            PLAIN => "without it".to_owned(),
-            sham => format!("under {sham}"),
-        };
-        let (failed, without_failed) = (self.with.in_words(), self.without.in_words());
-        format!("{failed} trials failed, and {without_failed} {without}")
-    }
-
-    /// Describes between which values the outcome changes, in a search that started at this time.
-    fn describe_limit(&self, started_at: i64) -> String {
-        let value = |name: &str| {
-            let (lever, value) = name.split_once('=').unwrap_or((name, name));
-            let meaning = find_lever(lever).and_then(|lever| lever.explain_at(value, started_at));
-            match meaning {
-                Some(meaning) => format!("{value} ({meaning})"),
-                None => value.to_owned(),
-            }
-        };
-        match (&self.same_up_to, &self.changes_from) {
-            (Some(without), Some(with)) => format!("{}, not {}", value(with), value(without)),
-            (None, Some(with)) => format!("{} or milder", value(with)),
-            _ => String::new(),
-        }
-    }
-}
-
-impl SeedReport {
-    pub(super) fn new(test: &SeedTest, items: &[Item]) -> Self {
-        let split = |index: usize| {
-            let name = &items[index].name;
-            name.split_once('=').unwrap_or((name, ""))
-        };
-        let (failed, passed) = (Some(Outcome::Failed), Some(Outcome::Passed));
-        let seeds = |matches: &dyn Fn([Option<Outcome>; 2]) -> bool| {
-            let chosen = test.table.iter().filter(|seed| matches(seed.outcomes));
-            chosen
-                .map(|seed| split(seed.condition).1.to_owned())
-                .collect()
-        };
-        let first = test.table.first().map(|seed| split(seed.condition).0);
-        Self {
-            name: first.unwrap_or_default().to_owned(),
-            fails: seeds(&|outcomes| outcomes == [failed; 2]),
-            passes: seeds(&|outcomes| outcomes == [passed; 2]),
-            both: seeds(&|outcomes| outcomes.contains(&failed) && outcomes.contains(&passed)),
-            p: test.p_value,
-            decides: test.is_claimed(),
-        }
-    }
-
-    pub(super) fn describe(&self) -> String {
-        let list = |seeds: &[String]| seeds.join(", ");
-        format!(
-            "{}: fails with {}, passes with {}",
-            self.name,
-            list(&self.fails),
-            list(&self.passes)
-        )
-    }
-}
-
 impl AnswerText for WhyAnswer {
     fn sentence(&self) -> &str {
         &self.sentence
@@ -561,73 +422,6 @@ impl AnswerText for WhyAnswer {
     fn assumptions(&self) -> &[String] {
         &self.assumptions
     }
-}
-
-/// Reports a condition, unless it is a sham, a step, or a seed that was not tried in pairs.
-fn report_condition(
-    state: &State,
-    context: &AnswerContext<'_>,
-    screen: &Screen,
-    memory: &WhyMemory,
-    items: &[Item],
-    index: usize,
-) -> Option<ConditionReport> {
-    let condition = condition_of(&items[index])?;
-    let result = screen.result_of(index);
-    let pairs = result.pairs.as_ref();
-    match condition.role {
-        ConditionRole::Tried | ConditionRole::Harsh => {}
-        ConditionRole::Seed if pairs.is_some() => {}
-        _ => return None,
-    }
-    let set = VariantChoice::Set(Subset(vec![u32::try_from(index).ok()?]));
-    let variant = state.find_variant(&set);
-    let other_failure = variant.and_then(|variant| state.tally_of(variant).title_of_others());
-    let reason = memory.untested_reason(index).or_else(|| {
-        let other = words::sanitize_line(other_failure.as_ref()?);
-        Some(format!("it fails in another way: {other}"))
-    });
-    let name_of = |index: usize| items[index].name.clone();
-    let dose = result.dose.as_ref();
-    Some(ConditionReport {
-        name: name_of(index),
-        family: condition.family.clone(),
-        verdict: match result.verdict {
-            screen::ConditionVerdict::Raises => ConditionVerdict::Raises,
-            screen::ConditionVerdict::Removes => ConditionVerdict::Removes,
-            screen::ConditionVerdict::NoDifferenceSeen => ConditionVerdict::NoDifferenceSeen,
-            screen::ConditionVerdict::Untried => ConditionVerdict::NotTested,
-        },
-        reason,
-        tried: counts(result.singles).and(counts(result.halves[0])),
-        with: counts(pairs.map_or_else(Default::default, |pairs| pairs.with)),
-        without: counts(pairs.map_or_else(Default::default, |pairs| pairs.without)),
-        compared_with: sham_of(items, condition)
-            .map_or(PLAIN, |sham| &sham.name)
-            .to_owned(),
-        evidence: pairs.map(|pairs| [pairs.wealth, pairs.needed_wealth]),
-        crash: variant.and_then(|variant| context.crash(variant)),
-        other_failure,
-        changes_from: dose.map(|dose| name_of(dose.mildest_with_effect)),
-        same_up_to: dose
-            .and_then(|dose| dose.harshest_without_effect)
-            .map(name_of),
-    })
-}
-
-/// Returns the item with which a condition is compared.
-pub(super) fn sham_of<'a>(items: &'a [Item], condition: &SearchedCondition) -> Option<&'a Item> {
-    let mut items = items.iter();
-    items.find(|item| {
-        condition_of(item).is_some_and(|other| {
-            other.lever == condition.lever && other.role == ConditionRole::Sham
-        })
-    })
-}
-
-pub(super) fn counts(counts: screen::Counts) -> FailureCounts {
-    let screen::Counts { failures, trials } = counts;
-    FailureCounts { failures, trials }
 }
 
 /// Draws a mark for each trial, the failures first.

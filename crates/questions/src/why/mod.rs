@@ -1,6 +1,7 @@
 //! Answers under which conditions the program fails.
 
 mod answer;
+mod condition_report;
 mod conditions;
 mod memory;
 mod plan;

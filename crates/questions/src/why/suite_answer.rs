@@ -2,9 +2,10 @@
 
 use super::WhyPolicy;
 use super::answer::{
-    ConditionVerdict, NOT_FOUND, SeedReport, causes_of, counts, limit_lines, list_assumptions,
-    list_each, main_command, sentence_without_condition, sham_of, tried_line, untested_table,
+    NOT_FOUND, causes_of, limit_lines, list_assumptions, list_each, main_command,
+    sentence_without_condition, tried_line, untested_table,
 };
+use super::condition_report::{ConditionVerdict, SeedReport, counts, sham_of};
 use super::conditions::condition_of;
 use super::memory::WhyMemory;
 use crate::answer::{AnswerText, NOT_KNOWN, VariantSummary};

@@ -75,7 +75,7 @@ pub(super) fn limit_memory(group: &Path, bytes: Option<u64>) -> io::Result<()> {
     Ok(())
 }
 
-/// Limits the CPU time of a cgroup to this percentage of one CPU; without one, there is no limit.
+/// Limits the CPU time of a cgroup to this percentage of one CPU; `None` removes the limit.
 pub(super) fn limit_cpu(group: &Path, percent: Option<u64>) -> io::Result<()> {
     let quota = percent.map(|percent| percent.saturating_mul(CPU_PERIOD / 100).to_string());
     let version_two = group.join("cpu.max");
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(default_share(32768, 1), 4915);
         assert_eq!(default_share(32768, 8), 2048);
         assert_eq!(default_share(32768, 100), 1024);
-        // Containers with a limit of their own.
+        // Containers with their own limit.
         assert_eq!(default_share(2000, 2), 1000);
         assert_eq!(default_share(100, 1), 50);
     }
