@@ -411,7 +411,7 @@ pub(crate) fn hang(choices: &mut Choices) -> Hang {
             line: Some(("/src/parse.c".to_owned(), 20)),
             ..Frame::default()
         }],
-        python: (0..choices.one_of(&[0, 2, 9]))
+        calls: (0..choices.one_of(&[0, 2, 9]))
             .map(|line| Frame {
                 function: Some("poll".to_owned()),
                 line: Some(("/src/job.py".to_owned(), line)),

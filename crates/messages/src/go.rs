@@ -27,14 +27,18 @@ pub(super) fn calls_of_trace(lines: &[&str]) -> Vec<Site> {
         .take_while(|line| !line.is_empty() && !line.starts_with("created by "))
         .copied()
         .collect();
-    stack.windows(2).filter_map(go_call).collect()
+    let calls = stack.windows(2);
+    calls
+        .filter_map(|pair| parse_go_call(pair[0], pair[1]))
+        .collect()
 }
 
-/// Parses `main.(*Server).handle(0xc000012345, {0x1, 0x2})`, then `\t/src/main.go:8 +0x1d`.
-fn go_call(pair: &[&str]) -> Option<Site> {
-    let (function, _) = pair[0].trim().rsplit_once('(')?;
+/// Parses a call that is not one of the runtime: `main.(*Server).handle(0xc000012345, {0x1, 0x2})`, then
+/// `\t/src/main.go:8 +0x1d`.
+pub fn parse_go_call(call: &str, place: &str) -> Option<Site> {
+    let (function, _) = call.trim().rsplit_once('(')?;
     let is_runtime = function == "panic" || function.starts_with("runtime.");
-    let place = pair[1].starts_with([' ', '\t']).then(|| pair[1].trim())?;
+    let place = place.starts_with([' ', '\t']).then(|| place.trim())?;
     let (file, line) = place.split(' ').next()?.rsplit_once(':')?;
     (!is_runtime && file.rsplit('.').next() == Some("go")).then_some(())?;
     Some(Site {

@@ -17,9 +17,10 @@ mod table;
 mod trailer;
 
 pub use find::find_message_line;
+pub use go::parse_go_call;
 pub use name::bare_name;
 pub use normalize::normalise_line;
-pub use site::find_site;
+pub use site::{find_site, is_java_library};
 pub use source_owner::{SourceOwner, innermost_own_site};
 pub use trailer::is_trailer;
 

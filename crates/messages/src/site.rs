@@ -108,12 +108,17 @@ fn is_javascript_call(line: &str) -> bool {
 
 /// Parses `    at loss (/src/job.js:4:11)` or `at shop.Main.load(Main.java:8)`; calls in the runtime have no place.
 fn javascript_call(line: &str) -> Option<Site> {
-    const JAVA: [&str; 6] = ["java.", "javax.", "jdk.", "sun.", "com.sun.", "kotlin."];
     let call = line.trim().strip_prefix("at ")?;
-    if JAVA.iter().any(|start| call.starts_with(start)) {
+    if is_java_library(call) {
         return None;
     }
     first_place(call.rsplit(['(', ' ']).next()?.trim_end_matches(')'))
+}
+
+/// Returns whether a Java function belongs to the libraries of Java or Kotlin.
+pub fn is_java_library(function: &str) -> bool {
+    const PACKAGES: [&str; 6] = ["java.", "javax.", "jdk.", "sun.", "com.sun.", "kotlin."];
+    PACKAGES.iter().any(|start| function.starts_with(start))
 }
 
 /// Parses `File "job.py", line 4, in loss`.

@@ -13,26 +13,33 @@ pub enum SourceOwner {
 }
 
 /// Folders of system libraries and compilers.
-const SYSTEM: [&str; 6] = [
+const SYSTEM: [&str; 7] = [
     "/rustc/",
     "/usr/include/",
     "/usr/lib/",
     "/usr/src/",
+    "/usr/local/go/src/",
     "./",
     "../",
 ];
 
-/// Parts of the paths of packages: of Python, Rust and Node.js.
-const PACKAGES: [&str; 3] = ["-packages/", "/registry/src/", "/node_modules/"];
+/// Parts of the paths of packages: of Python, Rust, Node.js and Go.
+const PACKAGES: [&str; 4] = [
+    "-packages/",
+    "/registry/src/",
+    "/node_modules/",
+    "/pkg/mod/",
+];
 
 /// Parts of the paths of language libraries. A compiler that has the sources of Rust's library names them in its
 /// toolchain.
-const LANGUAGES: [&str; 5] = [
+const LANGUAGES: [&str; 6] = [
     "/lib/rustlib/src/rust/",
     "/lib/python3.",
     "/lib64/python3.",
     "/lib/python2.",
     "/lib/pypy3.",
+    "/hostedtoolcache/go/",
 ];
 
 impl SourceOwner {

@@ -18,6 +18,9 @@ pub struct Hang {
     /// Number of further threads.
     #[serde(skip_serializing_if = "is_default")]
     pub unlisted: u64,
+    /// Goroutines of Go programs, up to a limit.
+    #[serde(skip_serializing_if = "is_default")]
+    pub goroutines: Vec<Goroutine>,
     /// A deadlock cycle: each thread waits for a lock that the next one holds, and the last for the first.
     #[serde(skip_serializing_if = "is_default")]
     pub cycle: Vec<i32>,
@@ -102,9 +105,35 @@ pub struct HungThread {
     /// Its calls, innermost first, if the stack could be read.
     #[serde(skip_serializing_if = "is_default")]
     pub frames: Vec<Frame>,
-    /// Its Python calls, innermost first, if a tool could read them.
+    /// Its calls in a language with a runtime of its own, innermost first, if they could be read.
+    #[serde(alias = "python", skip_serializing_if = "is_default")]
+    pub calls: Vec<Frame>,
+    /// The language of these calls.
     #[serde(skip_serializing_if = "is_default")]
-    pub python: Vec<Frame>,
+    pub language: CallLanguage,
+}
+
+/// A language whose runtime knows the calls of its threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallLanguage {
+    #[default]
+    Python,
+    Java,
+}
+
+/// A goroutine at the deadline.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Goroutine {
+    /// Process ID.
+    pub pid: i32,
+    /// Number of the goroutine; the one that runs `main` is 1.
+    pub number: u64,
+    /// What it waits for, in the words of Go: `chan receive`.
+    pub state: String,
+    /// Its calls, innermost first, without those of the runtime.
+    pub calls: Vec<Frame>,
 }
 
 /// The object for which a thread waits.
@@ -274,9 +303,10 @@ mod tests {
 
     #[test]
     fn a_hang_of_an_older_journal_is_read() {
-        let text = r#"{"threads":[{"pid":7,"tid":8,"name":"x","state":"S","call":"futex","cpu_us":3,"waits_for":9}],"cycle":[8,9]}"#;
+        let text = r#"{"threads":[{"pid":7,"tid":8,"name":"x","state":"S","call":"futex","cpu_us":3,"waits_for":9,"python":[{"function":"f"}]}],"cycle":[8,9]}"#;
         let hang: Hang = serde_json::from_str(text).unwrap();
         assert_eq!(hang.find_thread(8).unwrap().waits_for, Some(9));
         assert_eq!(hang.find_thread(8).unwrap().waits_on, None);
+        assert_eq!(hang.find_thread(8).unwrap().calls.len(), 1);
     }
 }

@@ -50,7 +50,9 @@ pub use evidence::{
     Autopsy, CASES_FOLDER, CoreObservation, Crash, CrashedProcess, EvidenceDepth, Family, Fault,
     Frame, KernelLine, Module, ProcessPhase, STORY_FILE, Signature, SignatureId, Thread,
 };
-pub use hang::{AbsentOwner, Hang, HungThread, ThreadActivity, WaitObject};
+pub use hang::{
+    AbsentOwner, CallLanguage, Goroutine, Hang, HungThread, ThreadActivity, WaitObject,
+};
 pub use hex::{decode_hex, encode_hex};
 pub use hold::{
     AccessingThread, CodeAnchor, CodePoint, CodeScope, CreationSide, Hold, HoldEnd,

@@ -6,6 +6,7 @@
 
 use super::capture::OutputPatterns;
 use super::container::RunningContainer;
+use super::java_calls::add_java_calls;
 use super::process::TrialProcess;
 use super::python_calls::add_python_calls;
 use super::snapshots::SnapshotFolder;
@@ -120,7 +121,7 @@ impl Slot {
         (hang, called)
     }
 
-    /// Adds the Python calls of the threads, and the cores of their processes.
+    /// Adds the calls of the threads in Python and Java, and the cores of their processes.
     pub(super) fn add_stacks(
         &self,
         hang: &mut Hang,
@@ -129,7 +130,9 @@ impl Slot {
     ) {
         let deadline = Instant::now() + BUDGET;
         let pids = self.examined_pids(processes);
-        add_python_cycle(hang, &pids, Some(deadline));
+        add_python_calls(&mut hang.threads, &pids, Some(deadline));
+        add_java_calls(&mut hang.threads, &pids, deadline);
+        complete_cycle(hang);
         for pid in pids.into_iter().take(STACKS) {
             if Instant::now() < deadline {
                 hang.cores
@@ -140,7 +143,8 @@ impl Slot {
 
     /// Adds the Python calls of the threads, as far as they can be read without another program.
     pub(super) fn add_python_stacks(&self, hang: &mut Hang, processes: &[TrialProcess]) {
-        add_python_cycle(hang, &self.examined_pids(processes), None);
+        add_python_calls(&mut hang.threads, &self.examined_pids(processes), None);
+        complete_cycle(hang);
     }
 
     /// Returns the living processes of the trial. For a container these are the processes in it,
@@ -148,7 +152,7 @@ impl Slot {
     ///
     /// After an OOM kill these are only the processes that the slot started and that wait for something: a process that forks
     /// without memory keeps its mappings locked, so reading its command line or its stack may take minutes.
-    fn examined_pids(&self, processes: &[TrialProcess]) -> Vec<i32> {
+    pub(super) fn examined_pids(&self, processes: &[TrialProcess]) -> Vec<i32> {
         if self.group.as_ref().is_some_and(TrialGroup::has_oom_kills) {
             let pids = processes.iter().filter_map(|process| process.pid);
             return pids.filter(|pid| waits_for_something(*pid)).collect();
@@ -397,9 +401,8 @@ fn find_wait_cycle(threads: &[HungThread]) -> Vec<i32> {
     Vec::new()
 }
 
-/// Adds the Python calls of the threads, and a cycle of locks that only they show.
-fn add_python_cycle(hang: &mut Hang, pids: &[i32], ask_until: Option<Instant>) {
-    add_python_calls(&mut hang.threads, pids, ask_until);
+/// Adds a cycle of locks that only runtimes know.
+fn complete_cycle(hang: &mut Hang) {
     if hang.cycle.is_empty() {
         hang.cycle = find_wait_cycle(&hang.threads);
     }

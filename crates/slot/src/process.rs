@@ -31,6 +31,8 @@ const ONE_GO: usize = 1 << 20;
 
 /// Bytes at the end of a failed process's output that are searched for the reason of the failure.
 const TAIL: usize = 64 * 1024;
+/// Bytes of output that are kept apart.
+const DIVERTED: usize = 256 * 1024;
 
 /// Parameters that all processes of a trial share.
 pub(super) struct TrialContext<'a> {
@@ -101,6 +103,8 @@ pub(super) struct OutputStream {
     held: Option<OwnedFd>,
     pub(super) capture: StreamCapture,
     pub(super) scanner: PatternScanner,
+    /// Pieces that do not belong to the output of the trial, while they are kept apart.
+    diverted: Option<StreamCapture>,
     /// File that gets the complete stream, and how many bytes it may still get.
     pub(super) copy: Option<(File, u64)>,
 }
@@ -309,6 +313,17 @@ impl OutputStream {
         }
     }
 
+    /// Keeps later output apart.
+    pub(super) fn divert(&mut self) {
+        self.diverted = Some(StreamCapture::default());
+    }
+
+    /// Returns what was kept apart, up to a limit.
+    pub(super) fn take_diverted(&mut self) -> String {
+        let diverted = self.diverted.take().unwrap_or_default();
+        diverted.end_of_stream(DIVERTED)
+    }
+
     /// Closes the stream; later output is not read.
     pub(super) fn close_ends(&mut self) {
         (self.fd, self.held) = (None, None);
@@ -324,6 +339,10 @@ impl OutputStream {
                 Ok(0) => self.close_ends(),
                 Ok(length) => {
                     read_so_far += length;
+                    if let Some(diverted) = &mut self.diverted {
+                        diverted.push_piece(&buffer[..length]);
+                        continue;
+                    }
                     self.capture.push_piece(&buffer[..length]);
                     self.copy_piece(&buffer[..length]);
                     if !patterns.is_empty() {

@@ -90,7 +90,7 @@ fn add_calls_of_process<'a>(
         let Some(python_thread) = python_threads.remove(&thread.tid) else {
             continue;
         };
-        thread.python = python_thread.calls.into_iter().map(frame).collect();
+        thread.calls = python_thread.calls.into_iter().map(frame).collect();
         let Some(futex) = awaited_futex(thread).filter(|_| thread.waits_for.is_none()) else {
             continue;
         };
@@ -147,7 +147,7 @@ fn ask_py_spy(threads: &mut [HungThread], pid: i32, deadline: Instant) {
             line: Some((frame.filename, frame.line)),
             ..Frame::default()
         };
-        thread.python = frames.map(frame).collect();
+        thread.calls = frames.map(frame).collect();
         let name = python_thread.thread_name;
         if let Some(name) = name.filter(|_| thread.tid != thread.pid) {
             thread.name = name;

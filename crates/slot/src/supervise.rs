@@ -371,6 +371,9 @@ impl Slot {
                 hang
             }),
         };
+        if let Some(hang) = run.result.hang.as_mut().filter(|_| snapshots.is_some()) {
+            self.add_goroutines(hang, processes);
+        }
         run.ask_to_end();
     }
 

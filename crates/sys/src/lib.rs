@@ -15,6 +15,7 @@ pub mod files;
 pub mod held_folder;
 pub mod helper;
 pub mod host;
+pub mod jvm;
 pub mod kernel_log;
 pub mod libraries;
 pub mod limits;

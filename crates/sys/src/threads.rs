@@ -3,6 +3,7 @@
 use super::memory::ProcessMemory;
 use super::stat::{Stat, read_text};
 use super::{calls, process};
+use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
@@ -268,11 +269,20 @@ fn wait_of_futex(pid: i32, tid: i32, call: SystemCall, threads: &[i32]) -> Optio
 }
 
 /// Returns the id of a thread in its innermost pid namespace.
-fn number_in_container(pid: i32, tid: i32) -> Option<i32> {
+pub(super) fn number_in_container(pid: i32, tid: i32) -> Option<i32> {
     number_after(
         &read_text(&format!("/proc/{pid}/task/{tid}/status")).ok()?,
         "NSpid:",
     )
+}
+
+/// Returns whether a process handles a signal.
+pub fn catches_signal(pid: i32, signal: Signal) -> bool {
+    let status = read_text(&format!("/proc/{pid}/status")).unwrap_or_default();
+    let mut lines = status.lines();
+    let mask = lines.find_map(|line| line.strip_prefix("SigCgt:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal.as_raw() - 1) & 1 == 1)
 }
 
 /// Returns the living thread of a process that has this id in its container.

@@ -80,8 +80,12 @@ fn crash_frames(observation: &Observation) -> impl Iterator<Item = &Frame> {
         .iter()
         .filter_map(|core| core.crash.as_ref())
         .flat_map(|crash| &crash.frames);
-    let threads = observation.hang.iter().flat_map(|hang| &hang.threads);
-    crashes.chain(threads.flat_map(|thread| thread.frames.iter().chain(&thread.python)))
+    let hangs = || observation.hang.iter();
+    let threads = hangs().flat_map(|hang| &hang.threads);
+    let goroutines = hangs().flat_map(|hang| &hang.goroutines);
+    crashes
+        .chain(threads.flat_map(|thread| thread.frames.iter().chain(&thread.calls)))
+        .chain(goroutines.flat_map(|goroutine| &goroutine.calls))
 }
 
 /// Returns whether a file of a stack is a file of the repository: debug information has its full path, or its path

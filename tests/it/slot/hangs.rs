@@ -3,6 +3,7 @@
 use super::bench::{Bench, LONG};
 use crate::needs::{interpreters, needs, program, success};
 use provoke_model::{Ending, Hang, HungThread, Observation, WaitObject};
+use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
@@ -52,6 +53,13 @@ fn state(seen: &Observation) -> char {
 
 fn is_gone(seen: &Observation) -> bool {
     !std::path::Path::new(&format!("/proc/{}", seen.actors[0].pid)).exists()
+}
+
+/// Writes a file in the bench's folder, and returns its path.
+fn write(bench: &Bench, name: &str, text: &str) -> String {
+    let path = bench.path(name);
+    fs::write(&path, text).expect("the file is written");
+    path.to_str().expect("a path in UTF-8").to_owned()
 }
 
 /// Returns the stacks that the debugger reads from a core.
@@ -226,7 +234,7 @@ läsa()
     for python in interpreters(8..=13) {
         let mut bench = Bench::new();
         bench.hang(&[&python, "-c", script], |seen| {
-            let calls = main_thread(seen).python.iter();
+            let calls = main_thread(seen).calls.iter();
             let calls: Vec<String> = calls
                 .map(|call| {
                     let (file, line) = call.line.clone().unwrap_or_default();
@@ -293,7 +301,7 @@ thread.join()
             &[&container[..], &[&python, "-c", script]].concat(),
             |seen| {
                 let threads = &hang(seen).threads;
-                let innermost = |thread: &HungThread| thread.python.first()?.function.clone();
+                let innermost = |thread: &HungThread| thread.calls.first()?.function.clone();
                 let dawdles = |thread: &&HungThread| innermost(thread).as_deref() == Some("dawdle");
                 let joined = threads.iter().find(dawdles).map(|thread| thread.tid);
                 let joins = |thread: &HungThread| {
@@ -312,11 +320,91 @@ fn python_calls_of_older_interpreters_are_read_with_py_spy() {
     for python in interpreters(6..=7).into_iter().take(1) {
         let mut bench = Bench::new();
         let seen = bench.hang(&[&python, "-c", script], |seen| {
-            let calls = &main_thread(seen).python;
+            let calls = &main_thread(seen).calls;
             calls
                 .iter()
                 .any(|call| call.function.as_deref() == Some("dawdle"))
         });
         assert!(is_gone(&seen));
     }
+}
+
+const BANK: &str = "import java.util.concurrent.CyclicBarrier;
+public class Bank {
+    static final Object from = new Object(), to = new Object();
+    static final CyclicBarrier both = new CyclicBarrier(2);
+    static void transfer(Object first, Object second) throws Exception {
+        synchronized (first) {
+            both.await();
+            synchronized (second) {}
+        }
+    }
+    static void credit() { try { transfer(from, to); } catch (Exception e) {} }
+    static void debit() { try { transfer(to, from); } catch (Exception e) {} }
+    public static void main(String[] none) {
+        new Thread(Bank::credit, \"credit\").start();
+        debit();
+    }
+}
+";
+
+#[test]
+fn a_deadlock_of_java_has_the_calls_and_the_owners_of_its_locks() {
+    needs!(program("java"), program("javac"));
+    let mut bench = Bench::new();
+    let source = write(&bench, "Bank.java", BANK);
+    let folder = source.trim_end_matches("/Bank.java");
+    assert_eq!(success(&["javac", "-d", folder, &source]), None);
+    let java = ["java", "-cp", folder, "Bank"];
+    let seen = bench.hang(&java, |seen| hang(seen).cycle.len() == 2);
+    let mut names: Vec<&str> = Vec::new();
+    for tid in &hang(&seen).cycle {
+        let thread = hang(&seen).find_thread(*tid).expect("a thread");
+        let calls: Vec<&str> = thread
+            .calls
+            .iter()
+            .filter_map(|call| call.function.as_deref())
+            .collect();
+        assert_eq!(calls[0], "Bank.transfer");
+        names.push(calls[1]);
+    }
+    names.sort_unstable();
+    assert_eq!(names, ["Bank.credit", "Bank.debit"]);
+    let pid = seen.actors[0].pid;
+    for name in [format!(".java_pid{pid}"), format!(".attach_pid{pid}")] {
+        assert!(!std::path::Path::new("/tmp").join(name).exists());
+    }
+}
+
+const CHANNEL: &str = "package main
+import \"time\"
+func fetch(from chan int) int {
+\treturn <-from
+}
+func main() {
+\tgo func() {
+\t\tfor {
+\t\t\ttime.Sleep(time.Second)
+\t\t}
+\t}()
+\tprintln(\"started\")
+\tfetch(make(chan int))
+}
+";
+
+#[test]
+fn a_hang_of_go_has_goroutines_which_are_not_in_its_output() {
+    needs!(program("go"));
+    let mut bench = Bench::new();
+    let source = write(&bench, "channel.go", CHANNEL);
+    let program = source.trim_end_matches(".go");
+    assert_eq!(success(&["go", "build", "-o", program, &source]), None);
+    let seen = bench.hang(&[program], |seen| !hang(seen).goroutines.is_empty());
+    let main = &hang(&seen).goroutines[0];
+    assert_eq!((main.number, main.state.as_str()), (1, "chan receive"));
+    let calls = main.calls.iter();
+    let calls: Vec<&str> = calls.filter_map(|call| call.function.as_deref()).collect();
+    assert_eq!(calls, ["main.fetch", "main.main"]);
+    assert_eq!(seen.actors[0].written, (0, "started\n".len() as u64));
+    assert!(is_gone(&seen));
 }

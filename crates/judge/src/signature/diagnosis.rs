@@ -1,6 +1,7 @@
 //! Selects the thread that explains a hang, for the name of the hang and for its description.
 
-use provoke_model::{Hang, HungThread, ThreadActivity};
+use super::runtime_calls::waits_for_lock;
+use provoke_model::{Goroutine, Hang, HungThread, ThreadActivity};
 
 /// The diagnosis of a hang.
 #[derive(Debug)]
@@ -10,6 +11,30 @@ pub struct HangDiagnosis<'a> {
     pub chain: Vec<&'a HungThread>,
     /// The thread that the others wait for, if it is known.
     pub culprit: &'a HungThread,
+}
+
+impl<'a> HangDiagnosis<'a> {
+    /// Returns the goroutines that explain why a Go program waits: those that wait for locks, or else the one that runs
+    /// `main`. There are none if the culprit does not wait, or is not of a Go program.
+    pub fn goroutines(&self, hang: &'a Hang) -> Vec<&'a Goroutine> {
+        let waits = matches!(
+            self.culprit.current_activity(),
+            ThreadActivity::Blocked | ThreadActivity::Stopped
+        );
+        let of_program = |goroutine: &&Goroutine| waits && goroutine.pid == self.culprit.pid;
+        let goroutines: Vec<&Goroutine> = hang.goroutines.iter().filter(of_program).collect();
+        let waiting = goroutines
+            .iter()
+            .filter(|goroutine| waits_for_lock(goroutine));
+        let waiting: Vec<&Goroutine> = waiting.copied().collect();
+        if waiting.is_empty() {
+            let main = goroutines
+                .into_iter()
+                .min_by_key(|goroutine| goroutine.number);
+            return main.into_iter().collect();
+        }
+        waiting
+    }
 }
 
 /// Finds the thread that the others wait for.

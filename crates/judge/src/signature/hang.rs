@@ -1,10 +1,11 @@
 //! Names a hang.
 
+use super::LONGEST_TITLE;
 use super::diagnosis::diagnose_hang;
 use super::frames::{self, StackCall};
-use super::{LONGEST_TITLE, python};
+use super::runtime_calls::{self, RuntimeCall};
 use provoke_messages::bare_name;
-use provoke_model::{Frame, Hang, HungThread, ThreadActivity};
+use provoke_model::{CallLanguage, Frame, Goroutine, Hang, HungThread, ThreadActivity};
 
 /// Stable texts for the id of a hang, and its title.
 #[derive(Default)]
@@ -103,8 +104,9 @@ pub(super) fn name_hang(
     if !hang.cycle.is_empty() {
         return Some(name_deadlock(hang, &is_only));
     }
-    let thread = diagnose_hang(hang, main)?.culprit;
-    let waiters = python::lock_waiters(hang, thread.pid);
+    let diagnosis = diagnose_hang(hang, main)?;
+    let thread = diagnosis.culprit;
+    let waiters = runtime_calls::lock_waiters(hang, thread.pid);
     if !waiters.is_empty() {
         return Some(name_lock_waits(hang, &waiters, &is_only));
     }
@@ -146,7 +148,12 @@ pub(super) fn name_hang(
             ..with_place("busy loop")
         },
         ThreadActivity::WaitsForChild => plain_name("waiting for a child"),
-        ThreadActivity::Blocked | ThreadActivity::Stopped => with_place("blocked"),
+        ThreadActivity::Blocked | ThreadActivity::Stopped => {
+            match diagnosis.goroutines(hang).as_slice() {
+                [] => with_place("blocked"),
+                goroutines => name_goroutines(goroutines),
+            }
+        }
     })
 }
 
@@ -176,7 +183,8 @@ fn make_title(
     let leader = hang
         .find_thread(thread.pid)
         .map(|leader| leader.name.as_str());
-    if thread.tid != thread.pid && !thread.name.is_empty() && leader != Some(&thread.name) {
+    let is_main = thread.tid == thread.pid || thread.name == "main";
+    if !is_main && !thread.name.is_empty() && leader != Some(&thread.name) {
         detail_texts.push(format!("thread {}", thread.name));
     }
     if hang.forked_from_threads.contains(&thread.pid) {
@@ -219,11 +227,14 @@ fn place_of_thread(
             call => vec![call.to_owned()],
         };
     }
-    let mut calls = python::blocked_calls(&thread.python);
+    let mut calls = runtime_calls::blocked_calls(&thread.calls);
     if !calls.is_empty() {
         // The call of an extension, if it has a name, comes before the Python calls.
         let native = without_waits(thread);
-        let extension = native.first().filter(|step| step.is_of_extension());
+        let is_python = thread.language == CallLanguage::Python;
+        let extension = native
+            .first()
+            .filter(|step| is_python && step.is_of_extension());
         calls.truncate(COUNT - usize::from(extension.is_some()));
         let words = calls.iter().map(|call| call.function.clone());
         code.words = extension
@@ -231,7 +242,7 @@ fn place_of_thread(
             .into_iter()
             .chain(words)
             .collect();
-        let python_texts = calls.iter().map(python::PythonCall::file_and_function);
+        let python_texts = calls.iter().map(RuntimeCall::file_and_function);
         let texts: Vec<String> = extension
             .map(StackCall::module_and_function)
             .into_iter()
@@ -245,7 +256,7 @@ fn place_of_thread(
 /// Returns the texts for the id of a busy loop. A sample finds the loop in any of the functions
 /// that it calls; only the outermost calls are constant. Without a stack there is no text.
 fn busy_texts(hang: &Hang, thread: &HungThread) -> Vec<String> {
-    if thread.frames.is_empty() && thread.python.is_empty() {
+    if thread.frames.is_empty() && thread.calls.is_empty() {
         return Vec::new();
     }
     let text = |location: &str| format!("busy loop | {location}");
@@ -254,12 +265,12 @@ fn busy_texts(hang: &Hang, thread: &HungThread) -> Vec<String> {
         &outermost,
         program_of_thread(hang, thread),
     ))];
-    let calls = python::own_calls(&thread.python);
+    let calls = runtime_calls::own_calls(&thread.calls);
     if !calls.is_empty() {
         let outermost_calls = &calls[calls.len().saturating_sub(2)..];
         let outermost: Vec<String> = outermost_calls
             .iter()
-            .map(python::PythonCall::file_and_function)
+            .map(RuntimeCall::file_and_function)
             .collect();
         texts.insert(0, text(&outermost.join(" < ")));
     }
@@ -284,7 +295,7 @@ fn name_deadlock(hang: &Hang, is_only: &impl Fn(&str) -> bool) -> HangName {
         .iter()
         .map(|tid| hang.find_thread(*tid))
         .collect();
-    let has_stack = |thread: &&HungThread| !thread.frames.is_empty() || !thread.python.is_empty();
+    let has_stack = |thread: &&HungThread| !thread.frames.is_empty() || !thread.calls.is_empty();
     let threads = threads.filter(|threads| threads.iter().all(has_stack));
     let locations: Option<Vec<(String, String)>> =
         threads.and_then(|threads| waiting_calls(hang, &threads, is_only));
@@ -321,20 +332,51 @@ fn name_lock_waits(
     waiters: &[&HungThread],
     is_only: &impl Fn(&str) -> bool,
 ) -> HangName {
-    let mut calls = waiting_calls(hang, waiters, is_only).unwrap_or_default();
+    let calls = waiting_calls(hang, waiters, is_only).unwrap_or_default();
+    name_waits_for_locks(waiters.len(), "thread", calls)
+}
+
+/// Names a hang of a Go program.
+fn name_goroutines(goroutines: &[&Goroutine]) -> HangName {
+    if let [goroutine] = goroutines
+        && !runtime_calls::waits_for_lock(goroutine)
+    {
+        let calls = runtime_calls::blocked_calls(&goroutine.calls);
+        let calls = &calls[..calls.len().min(COUNT)];
+        let texts = calls.iter().map(RuntimeCall::file_and_function);
+        let words = calls.iter().map(|call| call.function.as_str());
+        return HangName {
+            texts: vec![format!(
+                "blocked | {}",
+                texts.collect::<Vec<String>>().join(" < ")
+            )],
+            title: format!(
+                "hang: blocked in {}",
+                words.collect::<Vec<&str>>().join(" < ")
+            ),
+            ..HangName::default()
+        };
+    }
+    let own_calls = goroutines
+        .iter()
+        .map(|goroutine| innermost_own_call(&goroutine.calls));
+    let waits = own_calls.flatten().collect();
+    name_waits_for_locks(goroutines.len(), "goroutine", waits)
+}
+
+/// Names a hang by the calls in which threads or goroutines wait for locks.
+fn name_waits_for_locks(count: usize, noun: &str, mut calls: Vec<(String, String)>) -> HangName {
     calls.sort();
     calls.dedup();
     let (texts, names): (Vec<String>, Vec<String>) = calls.into_iter().unzip();
-    let count = match waiters.len() {
-        2 => "two".to_owned(),
-        count => count.to_string(),
+    let who = match count {
+        1 => format!("a {noun} waits for a lock"),
+        2 => format!("two {noun}s wait for locks"),
+        count => format!("{count} {noun}s wait for locks"),
     };
     HangName {
         texts: vec![format!("wait for locks | {}", texts.join(", "))],
-        title: format!(
-            "hang: {count} threads wait for locks in {}",
-            names.join(", ")
-        ),
+        title: format!("hang: {who} in {}", names.join(", ")),
         ..HangName::default()
     }
 }
@@ -346,11 +388,20 @@ fn waiting_calls(
     is_only: &impl Fn(&str) -> bool,
 ) -> Option<Vec<(String, String)>> {
     let first = |thread: &&HungThread| {
+        if let Some(call) = innermost_own_call(&thread.calls) {
+            return Some(call);
+        }
         let code = place_of_thread(hang, thread, is_only);
         let text = code.texts.first()?.split(" < ").next()?.to_owned();
         Some((text, code.words.first()?.clone()))
     };
     threads.iter().map(first).collect()
+}
+
+/// Returns the innermost call of a runtime's language in the program itself, as a text for ids and as a word for titles.
+fn innermost_own_call(calls: &[Frame]) -> Option<(String, String)> {
+    let call = runtime_calls::own_calls(calls).into_iter().next()?;
+    Some((call.file_and_function(), call.function))
 }
 
 /// Returns the counted calls without calls that only wait; if all calls wait, returns the outermost

@@ -11,7 +11,7 @@ mod frames;
 mod hang;
 mod kernel;
 mod message;
-mod python;
+mod runtime_calls;
 mod sites;
 mod skipped;
 mod stack;

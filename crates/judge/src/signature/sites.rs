@@ -2,7 +2,7 @@
 
 use super::diagnosis::diagnose_hang;
 use super::frames::{self, StackCall};
-use super::{find_crash, find_culprit, find_logged, python};
+use super::{find_crash, find_culprit, find_logged, runtime_calls};
 use provoke_messages::{SourceOwner, bare_name, innermost_own_site};
 use provoke_model::{
     Crash, FailureKind, Frame, Hang, HungThread, Observation, Site, VariantPlan, WaitObject,
@@ -63,7 +63,10 @@ pub fn failure_functions(
 /// Returns the source line that a crash points at, and the Python line that called it.
 pub fn of_crash(crash: &Crash) -> Vec<Site> {
     let native = of_frames(&crash.frames);
-    native.into_iter().chain(of_python(&crash.python)).collect()
+    native
+        .into_iter()
+        .chain(of_runtime(&crash.python))
+        .collect()
 }
 
 /// Returns the lines of threads that wait for each other, or of the thread that the others wait
@@ -72,9 +75,9 @@ fn of_hang(observation: &Observation, main: Option<i32>) -> Vec<Site> {
     let Some(hang) = &observation.hang else {
         return Vec::new();
     };
-    let of_thread = |thread: &HungThread| of_python(&thread.python).or(of_frames(&thread.frames));
+    let of_thread = |thread: &HungThread| of_runtime(&thread.calls).or(of_frames(&thread.frames));
     let waiting = |thread: &HungThread| {
-        let is_named = thread.lock.is_some() || !thread.python.is_empty();
+        let is_named = thread.lock.is_some() || !thread.calls.is_empty();
         let holder = thread
             .waits_for
             .filter(|_| is_named)
@@ -82,11 +85,20 @@ fn of_hang(observation: &Observation, main: Option<i32>) -> Vec<Site> {
             .and_then(of_thread);
         let lock = thread.lock.clone();
         Some(Site {
-            lock: lock.or_else(|| (!thread.python.is_empty()).then(|| "a lock".to_owned())),
+            lock: lock.or_else(|| (!thread.calls.is_empty()).then(|| "a lock".to_owned())),
             holder: holder.map(Box::new),
             ..of_thread(thread)?
         })
     };
+    let goroutines = diagnose_hang(hang, main).map_or(Vec::new(), |found| found.goroutines(hang));
+    if hang.cycle.is_empty() && !goroutines.is_empty() {
+        let sites = goroutines.iter();
+        let sites = sites.filter_map(|goroutine| of_runtime(&goroutine.calls));
+        let mut sites: Vec<Site> = sites.collect();
+        sites.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
+        sites.dedup();
+        return sites;
+    }
     let threads = blocked_threads(hang, main);
     let of_blocked = |thread: &&HungThread| match threads.len() {
         1 if hang.cycle.is_empty() => of_thread(thread),
@@ -129,7 +141,7 @@ fn blocked_threads(hang: &Hang, main: Option<i32>) -> Vec<&HungThread> {
     let Some(diagnosis) = diagnose_hang(hang, main) else {
         return Vec::new();
     };
-    let waiters = python::lock_waiters(hang, diagnosis.culprit.pid);
+    let waiters = runtime_calls::lock_waiters(hang, diagnosis.culprit.pid);
     if waiters.is_empty() {
         vec![diagnosis.culprit]
     } else {
@@ -147,9 +159,10 @@ fn of_frames(frames: &[Frame]) -> Option<Site> {
     innermost_own_site(&sites)
 }
 
-/// Returns the innermost Python call in the user's code, with its caller.
-fn of_python(calls: &[Frame]) -> Option<Site> {
-    let named = calls.iter().filter_map(|call| {
+/// Returns the innermost call of a runtime's language in the user's code, with its caller.
+fn of_runtime(calls: &[Frame]) -> Option<Site> {
+    let of_program = calls.iter().filter(|call| call.module.is_none());
+    let named = of_program.filter_map(|call| {
         let name = call.function.as_deref().filter(|name| *name != "<module>");
         Some(Site {
             function: name.map(|name| name.replace(".<locals>", "")),

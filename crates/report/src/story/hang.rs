@@ -3,7 +3,7 @@
 use super::lines::WrappedText;
 use super::{call_chain, group_equal, push_tool_output};
 use provoke_judge::{HangDiagnosis, diagnose_hang};
-use provoke_model::{Frame, Hang, HungThread, ThreadActivity, WaitObject};
+use provoke_model::{CallLanguage, Frame, Goroutine, Hang, HungThread, ThreadActivity, WaitObject};
 use provoke_words::capitalize_first;
 use provoke_words::{format_count, format_seconds, plural_of, sanitize_line};
 
@@ -28,22 +28,26 @@ pub(super) fn hang_story(lines: &mut WrappedText, hang: &Hang, main: Option<i32>
         );
     }
     lines.push_gap();
-    if !hang.threads.is_empty() {
+    push_goroutines(lines, &hang.goroutines);
+    // Threads of a Go program only run its goroutines.
+    let runs_goroutines = |thread: &&HungThread| {
+        let mut goroutines = hang.goroutines.iter();
+        goroutines.any(|goroutine| goroutine.pid == thread.pid)
+    };
+    let threads = hang.threads.iter();
+    let (of_java, threads): (Vec<&HungThread>, Vec<&HungThread>) = threads
+        .filter(|thread| !runs_goroutines(thread))
+        .partition(|thread| is_only_of_java(hang, thread));
+    if !threads.is_empty() {
         lines.push_line("What its threads were doing:");
     }
-    for (text, threads) in group_equal(
-        hang.threads
-            .iter()
-            .map(|thread| (thread_lines(thread), thread)),
-    ) {
-        let mut rows = text.split('\n');
-        lines.push_prose(
-            &format!("  {}: ", describe_threads(&threads)),
-            rows.next().unwrap_or_default(),
-        );
-        for calls in rows.filter(|calls| !calls.is_empty()) {
-            lines.push_prose("      ", calls);
-        }
+    for (text, threads) in group_equal(threads.iter().map(|thread| (thread_lines(thread), *thread)))
+    {
+        push_calls(lines, &describe_threads(&threads), &text);
+    }
+    if !of_java.is_empty() {
+        let count = plural_of(of_java.len() as u64, "thread", "threads");
+        lines.push_line(&format!("  and {count} of the Java virtual machine"));
     }
     if hang.unlisted > 0 {
         let more = plural_of(hang.unlisted, "more thread", "more threads");
@@ -62,11 +66,49 @@ pub(super) fn hang_story(lines: &mut WrappedText, hang: &Hang, main: Option<i32>
         module.starts_with("python") || module.starts_with("libpython")
     };
     let mut threads = hang.threads.iter();
-    let no_calls = |thread: &HungThread| thread.python.is_empty();
+    let no_calls = |thread: &HungThread| thread.calls.is_empty();
     if threads.clone().all(no_calls) && threads.any(|thread| thread.frames.iter().any(is_python)) {
         lines.push_line("  no Python calls: `pip install py-spy` to see them");
     }
     push_tool_output(lines, &hang.tools);
+}
+
+/// Returns whether a thread of a Java virtual machine runs nothing of the program.
+fn is_only_of_java(hang: &Hang, thread: &HungThread) -> bool {
+    let mut siblings = hang.threads.iter().filter(|other| other.pid == thread.pid);
+    let is_java = siblings.any(|other| other.language == CallLanguage::Java);
+    is_java && thread.calls.iter().all(|call| call.module.is_some())
+}
+
+/// Lists goroutines with their calls, equal ones together.
+fn push_goroutines(lines: &mut WrappedText, goroutines: &[Goroutine]) {
+    if !goroutines.is_empty() {
+        lines.push_line("What its goroutines were doing:");
+    }
+    let described = |goroutine: &Goroutine| {
+        let state = sanitize_line(&goroutine.state);
+        format!("{state}\n{}", list_calls("Go", &goroutine.calls))
+    };
+    for (text, equal) in group_equal(
+        goroutines
+            .iter()
+            .map(|found| (described(found), found.number)),
+    ) {
+        let who = match equal.as_slice() {
+            [number] => format!("goroutine {number}"),
+            many => format_count(many.len() as u64, "goroutine"),
+        };
+        push_calls(lines, &who, &text);
+    }
+}
+
+/// Writes who does what, and the calls, which are further lines of the text.
+fn push_calls(lines: &mut WrappedText, who: &str, text: &str) {
+    let mut rows = text.split('\n');
+    lines.push_prose(&format!("  {who}: "), rows.next().unwrap_or_default());
+    for calls in rows.filter(|calls| !calls.is_empty()) {
+        lines.push_prose("      ", calls);
+    }
 }
 
 fn answer_sentence(hang: &Hang, main: Option<i32>) -> String {
@@ -114,7 +156,15 @@ fn answer_sentence(hang: &Hang, main: Option<i32>) -> String {
             "Busy: {} kept running.",
             format_count(busy as u64, "thread")
         ),
-        _ => "Blocked: every thread waits.".to_owned(),
+        _ => match diagnosis.goroutines(hang).as_slice() {
+            [] => "Blocked: every thread waits.".to_owned(),
+            [goroutine] => format!(
+                "Blocked: goroutine {} waits ({}).",
+                goroutine.number,
+                sanitize_line(&goroutine.state)
+            ),
+            many => format!("Blocked: {} goroutines wait for locks.", many.len()),
+        },
     };
     format!("{answer}{chain}")
 }
@@ -257,13 +307,21 @@ fn thread_lines(thread: &HungThread) -> String {
     if let Some(owner) = thread.absent_owner {
         parts.push(format!("waits for a lock of thread {}", owner.tid));
     }
-    let calls = call_chain(&thread.frames, CALLS);
-    let python = python_calls(&thread.python);
-    format!("{}\n{calls}\n{python}", parts.join(", "))
+    let calls = match thread.language {
+        CallLanguage::Python => call_chain(&thread.frames, CALLS),
+        // The virtual machine compiles Java to code without names.
+        CallLanguage::Java => String::new(),
+    };
+    let language = match thread.language {
+        CallLanguage::Python => "Python",
+        CallLanguage::Java => "Java",
+    };
+    let runtime_calls = list_calls(language, &thread.calls);
+    format!("{}\n{calls}\n{runtime_calls}", parts.join(", "))
 }
 
 /// Returns `Python: Queue.get (queue.py:171) < mail (job.py:5)`.
-pub(super) fn python_calls(frames: &[Frame]) -> String {
+pub(super) fn list_calls(language: &str, frames: &[Frame]) -> String {
     let call = |frame: &Frame| {
         let function = sanitize_line(frame.function.as_deref().unwrap_or("?"));
         match &frame.line {
@@ -277,8 +335,8 @@ pub(super) fn python_calls(frames: &[Frame]) -> String {
     let calls: Vec<String> = frames.iter().take(CALLS).map(call).collect();
     match calls.join(" < ") {
         text if text.is_empty() => text,
-        calls if frames.len() > CALLS => format!("Python: {calls} < …"),
-        calls => format!("Python: {calls}"),
+        calls if frames.len() > CALLS => format!("{language}: {calls} < …"),
+        calls => format!("{language}: {calls}"),
     }
 }
 

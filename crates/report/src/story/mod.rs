@@ -276,7 +276,7 @@ fn push_crashed_thread(lines: &mut WrappedText, autopsy: &Autopsy, verbose: bool
         let shown_calls = if verbose { frames.len() } else { CALLS };
         push_calls(lines, frames, shown_calls);
     }
-    let python = hang::python_calls(&crash.python);
+    let python = hang::list_calls("Python", &crash.python);
     if !python.is_empty() {
         lines.push_prose("  ", &python);
     }

@@ -1,5 +1,7 @@
 use super::*;
-use provoke_model::{CoreObservation, Fault, Hang, HungThread, Module, Signal};
+use provoke_model::{
+    CallLanguage, CoreObservation, Fault, Goroutine, Hang, HungThread, Module, Signal,
+};
 use std::time::Duration;
 
 fn frame(module: &str, function: &str, line: Option<(&str, u32)>) -> Frame {
@@ -9,6 +11,13 @@ fn frame(module: &str, function: &str, line: Option<(&str, u32)>) -> Frame {
         function: (!function.is_empty()).then(|| function.to_owned()),
         line: line.map(|(file, line)| (file.to_owned(), line)),
         ..Frame::default()
+    }
+}
+
+fn runtime_call(function: &str, line: Option<(&str, u32)>, is_library: bool) -> Frame {
+    Frame {
+        module: is_library.then(|| "java.base".to_owned()),
+        ..frame("", function, line)
     }
 }
 
@@ -209,9 +218,9 @@ fn the_abort_message_is_shown_and_explained() {
             abort: Some("free(): double free detected in tcache 2\n".to_owned()),
             phase: ProcessPhase::Shutdown,
             python: vec![
-                frame("", "close", Some(("/usr/lib/python3.11/os.py", 7))),
-                frame("", "shut", Some(("a.py", 3))),
-                frame("", "main", Some(("a.py", 9))),
+                runtime_call("close", Some(("/usr/lib/python3.11/os.py", 7)), false),
+                runtime_call("shut", Some(("a.py", 3)), false),
+                runtime_call("main", Some(("a.py", 9)), false),
             ],
             ..Crash::default()
         },
@@ -467,5 +476,75 @@ fn busy_stuck_blocked_and_stopped_processes_are_distinguished() {
     insta::assert_snapshot!(describe_hang(&slow), @"
     No stack was taken: it ended by itself 57 ms after the time limit. It was only slow: a longer limit
     (-t) lets it end.
+    ");
+}
+
+#[test]
+fn goroutines_are_described_instead_of_the_threads_that_run_them() {
+    let goroutine = |number, state: &str, calls| Goroutine {
+        pid: 77,
+        number,
+        state: state.to_owned(),
+        calls,
+    };
+    let main = runtime_call("main.main", Some(("/src/bank.go", 9)), false);
+    let calls = [
+        runtime_call(
+            "sync.(*Mutex).Lock",
+            Some(("/usr/lib/go-1.19/src/sync/mutex.go", 90)),
+            false,
+        ),
+        runtime_call("main.credit", Some(("/src/bank.go", 4)), false),
+    ];
+    let hang = Hang {
+        threads: vec![thread(77, "bank", 'S')],
+        goroutines: vec![
+            goroutine(1, "chan receive", vec![main]),
+            goroutine(5, "semacquire", calls.to_vec()),
+            goroutine(6, "semacquire", calls.to_vec()),
+        ],
+        ..Hang::default()
+    };
+    insta::assert_snapshot!(describe_hang(&hang), @"
+    Blocked: 2 goroutines wait for locks.
+
+    What its goroutines were doing:
+      goroutine 1: chan receive
+          Go: main.main (bank.go:9)
+      2 goroutines: semacquire
+          Go: sync.(*Mutex).Lock (mutex.go:90) < main.credit (bank.go:4)
+    ");
+}
+
+#[test]
+fn threads_of_the_java_virtual_machine_are_counted() {
+    let with_calls = |calls, thread| HungThread {
+        language: CallLanguage::Java,
+        frames: vec![frame("libjvm.so", "Unsafe_Park", None)],
+        calls,
+        ..thread
+    };
+    let wait = || runtime_call("Object.wait", None, true);
+    let hang = Hang {
+        threads: vec![
+            thread(77, "java", 'S'),
+            with_calls(vec![wait()], thread(78, "Finalizer", 'S')),
+            with_calls(
+                vec![
+                    wait(),
+                    runtime_call("Bank.main", Some(("Bank.java", 13)), false),
+                ],
+                thread(79, "main", 'S'),
+            ),
+        ],
+        ..Hang::default()
+    };
+    insta::assert_snapshot!(describe_hang(&hang), @"
+    Blocked: every thread waits.
+
+    What its threads were doing:
+      process 77, thread 79 (main): asleep, in futex, at futex_do_wait in the kernel
+          Java: Object.wait < Bank.main (Bank.java:13)
+      and 2 threads of the Java virtual machine
     ");
 }

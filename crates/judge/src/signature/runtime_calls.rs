@@ -1,16 +1,16 @@
-//! Selects the Python calls that name a hang, from the output of py-spy.
+//! Selects the calls that name a hang, as the runtimes of Python, Java and Go know them.
 
 use provoke_messages::{SourceOwner, bare_name};
-use provoke_model::{Frame, Hang, HungThread, ThreadActivity};
+use provoke_model::{CallLanguage, Frame, Goroutine, Hang, HungThread, ThreadActivity};
 
-/// A counted Python call.
+/// A counted call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PythonCall {
+pub(super) struct RuntimeCall {
     pub(super) function: String,
     file: String,
 }
 
-impl PythonCall {
+impl RuntimeCall {
     /// Formats the call as `job.py!run`. The line is left out, because it may change in the next
     /// version.
     pub(super) fn file_and_function(&self) -> String {
@@ -18,9 +18,9 @@ impl PythonCall {
     }
 }
 
-/// Returns the calls of a waiting thread, innermost first: the function of Python's library that it
-/// called, and its callers. Calls within the library are left out.
-pub(super) fn blocked_calls(frames: &[Frame]) -> Vec<PythonCall> {
+/// Returns the calls of a waiting thread, innermost first: the function of the language's library that it called, and
+/// its callers. Calls within the library are left out.
+pub(super) fn blocked_calls(frames: &[Frame]) -> Vec<RuntimeCall> {
     let inner = frames.iter().take_while(|frame| is_library(frame)).count();
     let api = inner.checked_sub(1).map(|index| &frames[index]);
     let calls = own_calls(frames);
@@ -49,7 +49,8 @@ enum PythonWait {
 /// of threads: then no thread of Python can release a lock.
 pub(super) fn lock_waiters(hang: &Hang, pid: i32) -> Vec<&HungThread> {
     let threads = hang.threads.iter();
-    let threads = threads.filter(|thread| thread.pid == pid && !thread.python.is_empty());
+    let threads = threads.filter(|thread| thread.pid == pid && !thread.calls.is_empty());
+    let threads = threads.filter(|thread| thread.language == CallLanguage::Python);
     let waits: Vec<(PythonWait, &HungThread)> = threads
         .map(|thread| (wait_of_thread(thread), thread))
         .collect();
@@ -67,8 +68,22 @@ pub(super) fn lock_waiters(hang: &Hang, pid: i32) -> Vec<&HungThread> {
     }
 }
 
+/// Returns whether a goroutine waits for a lock of package `sync`.
+pub(super) fn waits_for_lock(goroutine: &Goroutine) -> bool {
+    let library = goroutine.calls.iter().take_while(|frame| is_library(frame));
+    let mut functions = library.filter_map(|frame| frame.function.as_deref());
+    functions.any(|name| {
+        [
+            "sync.(*Mutex).Lock",
+            "sync.(*RWMutex).Lock",
+            "sync.(*RWMutex).RLock",
+        ]
+        .contains(&name)
+    })
+}
+
 fn wait_of_thread(thread: &HungThread) -> PythonWait {
-    let library = thread.python.iter().take_while(|frame| is_library(frame));
+    let library = thread.calls.iter().take_while(|frame| is_library(frame));
     let names = library.filter_map(|frame| frame.function.as_deref());
     let names = |ending: &str| names.clone().any(|name| name.ends_with(ending));
     let acquires = thread
@@ -90,10 +105,10 @@ fn wait_of_thread(thread: &HungThread) -> PythonWait {
 }
 
 /// Returns the calls of the program itself, innermost first.
-pub(super) fn own_calls(frames: &[Frame]) -> Vec<PythonCall> {
+pub(super) fn own_calls(frames: &[Frame]) -> Vec<RuntimeCall> {
     let own = frames.iter().filter(|frame| !is_library(frame));
-    let calls: Vec<PythonCall> = own.map(call_of_frame).collect();
-    let is_named = |call: &PythonCall| call.function != "<module>";
+    let calls: Vec<RuntimeCall> = own.map(call_of_frame).collect();
+    let is_named = |call: &RuntimeCall| call.function != "<module>";
     if calls.iter().any(is_named) {
         calls.into_iter().filter(is_named).collect()
     } else {
@@ -101,16 +116,19 @@ pub(super) fn own_calls(frames: &[Frame]) -> Vec<PythonCall> {
     }
 }
 
-fn call_of_frame(frame: &Frame) -> PythonCall {
+fn call_of_frame(frame: &Frame) -> RuntimeCall {
     let file = frame.line.as_ref().map_or("", |(file, _)| file.as_str());
-    PythonCall {
+    RuntimeCall {
         function: frame.function.clone().unwrap_or_default(),
         file: file.rsplit('/').next().unwrap_or(file).to_owned(),
     }
 }
 
-/// Returns whether the call is in Python's library: `…/lib/python3.11/queue.py`.
+/// Returns whether the call is in the library of the language: `…/lib/python3.11/queue.py`, or in a module of Java.
 fn is_library(frame: &Frame) -> bool {
+    if frame.module.is_some() {
+        return true;
+    }
     let file = frame.line.as_ref().map_or("", |(file, _)| file.as_str());
     SourceOwner::of_file(file) == SourceOwner::Library
 }
@@ -128,8 +146,8 @@ mod tests {
         stack.iter().map(frame).collect()
     }
 
-    fn call_texts(calls: &[PythonCall]) -> Vec<String> {
-        calls.iter().map(PythonCall::file_and_function).collect()
+    fn call_texts(calls: &[RuntimeCall]) -> Vec<String> {
+        calls.iter().map(RuntimeCall::file_and_function).collect()
     }
 
     const THREADING: &str = "/usr/lib/python3.11/threading.py";
