@@ -263,7 +263,7 @@ impl FailureKind {
 fn exit_words(code: i32) -> &'static str {
     match code {
         0 => "ended by itself",
-        2 => "the program reported failure, often wrong usage",
+        2 => "the program reported failure: often wrong usage, or a panic of Go",
         23 => "the program reported failure; LeakSanitizer uses this code",
         66 => "the program reported failure; ThreadSanitizer uses this code",
         101 => "a Rust program panicked, by convention",

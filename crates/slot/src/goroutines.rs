@@ -4,7 +4,7 @@
 
 use super::Slot;
 use super::capture::OutputPatterns;
-use super::process::TrialProcess;
+use super::process::{OutputStream, TrialProcess};
 use provoke_messages::parse_go_call;
 use provoke_model::{Frame, Goroutine, Hang, Site};
 use provoke_sys::{files, process, signals, threads};
@@ -19,6 +19,8 @@ const TIME: Duration = Duration::from_secs(1);
 /// Goroutines and calls that are kept.
 const LISTED: usize = 256;
 const CALLS: usize = 32;
+/// Bytes of text that are read.
+const LONGEST: usize = 1 << 20;
 /// Bytes at the beginning of a program that contain its notes.
 const NOTES: u64 = 16 * 1024;
 /// The header of a note with the build ID of Go, without the length of the ID.
@@ -29,32 +31,38 @@ impl Slot {
     pub(super) fn add_goroutines(&mut self, hang: &mut Hang, processes: &mut [TrialProcess]) {
         let pids = self.examined_pids(processes).into_iter();
         let asked = pids.filter(|pid| threads::catches_signal(*pid, Signal::QUIT) && runs_go(*pid));
-        for pid in asked.take(ASKED).collect::<Vec<i32>>() {
+        // Children first: `go test` waits for its test, and passes on what that prints.
+        for pid in asked.rev().take(ASKED).collect::<Vec<i32>>() {
             let text = self.text_after_quit(pid, processes);
             hang.goroutines.extend(parse_goroutines(pid, &text));
         }
         hang.goroutines.truncate(LISTED);
     }
 
-    /// Sends SIGQUIT to a program, and returns what is written to stderr until it ends. The text is not in the output of
-    /// the trial.
+    /// Sends SIGQUIT to a program, and returns what is written until it has ended and a goroutine is in the text. The text
+    /// is not in the output of the trial.
     fn text_after_quit(&mut self, pid: i32, processes: &mut [TrialProcess]) -> String {
         let patterns = OutputPatterns::default();
         self.wait_for_activity(processes, &patterns, Instant::now());
-        for process in &mut *processes {
-            process.err.divert();
-        }
+        for_each_stream(processes, OutputStream::divert);
         let _ = signals::send_signal(pid, Signal::QUIT);
         let deadline = Instant::now() + TIME;
         let is_alive = || process::process_state(pid).is_some_and(|(state, _)| state != 'Z');
-        while is_alive() && Instant::now() < deadline {
+        let mut text = String::new();
+        let is_complete = |text: &String| text.contains("goroutine ") && !is_alive();
+        while !is_complete(&text) && text.len() < LONGEST && Instant::now() < deadline {
             self.wait_for_activity(processes, &patterns, deadline);
+            for_each_stream(processes, |stream| text.push_str(&stream.take_diverted()));
         }
-        self.wait_for_activity(processes, &patterns, Instant::now());
-        let texts = processes
-            .iter_mut()
-            .map(|process| process.err.take_diverted());
-        texts.collect()
+        for_each_stream(processes, OutputStream::end_diversion);
+        text
+    }
+}
+
+fn for_each_stream(processes: &mut [TrialProcess], mut change: impl FnMut(&mut OutputStream)) {
+    for process in processes {
+        change(&mut process.err);
+        change(&mut process.stdout);
     }
 }
 

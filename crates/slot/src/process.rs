@@ -31,8 +31,6 @@ const ONE_GO: usize = 1 << 20;
 
 /// Bytes at the end of a failed process's output that are searched for the reason of the failure.
 const TAIL: usize = 64 * 1024;
-/// Bytes of output that are kept apart.
-const DIVERTED: usize = 256 * 1024;
 
 /// Parameters that all processes of a trial share.
 pub(super) struct TrialContext<'a> {
@@ -104,7 +102,7 @@ pub(super) struct OutputStream {
     pub(super) capture: StreamCapture,
     pub(super) scanner: PatternScanner,
     /// Pieces that do not belong to the output of the trial, while they are kept apart.
-    diverted: Option<StreamCapture>,
+    diverted: Option<Vec<u8>>,
     /// File that gets the complete stream, and how many bytes it may still get.
     pub(super) copy: Option<(File, u64)>,
 }
@@ -313,15 +311,20 @@ impl OutputStream {
         }
     }
 
-    /// Keeps later output apart.
+    /// Keeps later output apart from that of the trial.
     pub(super) fn divert(&mut self) {
-        self.diverted = Some(StreamCapture::default());
+        self.diverted = Some(Vec::new());
     }
 
-    /// Returns what was kept apart, up to a limit.
+    /// Returns what was kept apart since the last call, up to a limit.
     pub(super) fn take_diverted(&mut self) -> String {
-        let diverted = self.diverted.take().unwrap_or_default();
-        diverted.end_of_stream(DIVERTED)
+        let diverted = self.diverted.as_mut().map(std::mem::take);
+        String::from_utf8_lossy(&diverted.unwrap_or_default()).into_owned()
+    }
+
+    /// Adds later output to that of the trial again.
+    pub(super) fn end_diversion(&mut self) {
+        self.diverted = None;
     }
 
     /// Closes the stream; later output is not read.
@@ -340,7 +343,7 @@ impl OutputStream {
                 Ok(length) => {
                     read_so_far += length;
                     if let Some(diverted) = &mut self.diverted {
-                        diverted.push_piece(&buffer[..length]);
+                        diverted.extend_from_slice(&buffer[..length]);
                         continue;
                     }
                     self.capture.push_piece(&buffer[..length]);

@@ -1,6 +1,6 @@
 //! Selects the thread that explains a hang, for the name of the hang and for its description.
 
-use super::runtime_calls::waits_for_lock;
+use super::runtime_calls::{runs_test, waits_for_lock};
 use provoke_model::{Goroutine, Hang, HungThread, ThreadActivity};
 
 /// The diagnosis of a hang.
@@ -15,25 +15,24 @@ pub struct HangDiagnosis<'a> {
 
 impl<'a> HangDiagnosis<'a> {
     /// Returns the goroutines that explain why a Go program waits: those that wait for locks, or else the one that runs
-    /// `main`. There are none if the culprit does not wait, or is not of a Go program.
+    /// the test or `main`. There are none if the culprit does not wait.
     pub fn goroutines(&self, hang: &'a Hang) -> Vec<&'a Goroutine> {
-        let waits = matches!(
+        if !matches!(
             self.culprit.current_activity(),
             ThreadActivity::Blocked | ThreadActivity::Stopped
-        );
-        let of_program = |goroutine: &&Goroutine| waits && goroutine.pid == self.culprit.pid;
-        let goroutines: Vec<&Goroutine> = hang.goroutines.iter().filter(of_program).collect();
-        let waiting = goroutines
-            .iter()
-            .filter(|goroutine| waits_for_lock(goroutine));
-        let waiting: Vec<&Goroutine> = waiting.copied().collect();
-        if waiting.is_empty() {
-            let main = goroutines
-                .into_iter()
-                .min_by_key(|goroutine| goroutine.number);
-            return main.into_iter().collect();
+        ) {
+            return Vec::new();
         }
-        waiting
+        let all = || hang.goroutines.iter();
+        let waiting: Vec<&Goroutine> = all()
+            .filter(|goroutine| waits_for_lock(goroutine))
+            .collect();
+        if !waiting.is_empty() {
+            return waiting;
+        }
+        let innermost_test = all().rfind(|goroutine| runs_test(goroutine));
+        let main = || all().min_by_key(|goroutine| goroutine.number);
+        innermost_test.or_else(main).into_iter().collect()
     }
 }
 

@@ -82,6 +82,15 @@ pub(super) fn waits_for_lock(goroutine: &Goroutine) -> bool {
     })
 }
 
+/// Returns whether a goroutine runs a test of package `testing`.
+pub(super) fn runs_test(goroutine: &Goroutine) -> bool {
+    let mut functions = goroutine
+        .calls
+        .iter()
+        .filter_map(|frame| frame.function.as_deref());
+    functions.any(|name| name == "testing.tRunner")
+}
+
 fn wait_of_thread(thread: &HungThread) -> PythonWait {
     let library = thread.calls.iter().take_while(|frame| is_library(frame));
     let names = library.filter_map(|frame| frame.function.as_deref());

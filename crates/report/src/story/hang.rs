@@ -100,6 +100,7 @@ fn push_goroutines(lines: &mut WrappedText, goroutines: &[Goroutine]) {
         };
         push_calls(lines, &who, &text);
     }
+    lines.push_gap();
 }
 
 /// Writes who does what, and the calls, which are further lines of the text.
