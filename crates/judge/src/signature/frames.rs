@@ -231,7 +231,9 @@ pub(super) fn word_list(steps: &[StackCall], program: &str) -> Vec<String> {
         let is_own = index == 0 && module.is_some_and(|module| is_named(module, program));
         let is_known =
             step.named && (is_own || step.module == previous_module || step.module.is_none());
-        words.push(if is_known {
+        words.push(if step.module.is_none() && !step.named {
+            "unknown code".to_owned()
+        } else if is_known {
             step.name.clone()
         } else {
             step.module_and_function()

@@ -230,7 +230,7 @@ fn a_failure_without_lines_points_at_functions() {
 fn a_stack_of_only_ignored_frames_is_used_unchanged() {
     let lost = signature_of(null_pointer_crash("libc.so.6!abort < libc.so.6+0x10"));
     insta::assert_snapshot!(lost.title, @"SIGSEGV, null pointer + 0x10, in libc.so!abort < libc.so+0x10");
-    insta::assert_snapshot!(signature_of(crash(11, fault_class::WILD_CALL, "?")).title, @"SIGSEGV, jump to nowhere, in ?unmapped");
+    insta::assert_snapshot!(signature_of(crash(11, fault_class::WILD_CALL, "?")).title, @"SIGSEGV, jump to nowhere, in unknown code");
     insta::assert_snapshot!(signature_of(crash(11, fault_class::WILD, "")).title, @"SIGSEGV, wild pointer, in boom+0x1179");
 }
 
