@@ -49,6 +49,7 @@ use provoke_model::{Trial, VariantId};
 use provoke_sys::cgroup::TrialGroup;
 use provoke_sys::files::{self, create_private};
 use provoke_sys::held_folder::HeldFolder;
+use provoke_sys::private_folder::PrivateFolder;
 use provoke_sys::process::ProcessIdentity;
 use provoke_sys::spawn::Spawner;
 use provoke_sys::{child, limits, signals};
@@ -90,6 +91,8 @@ struct Slot {
     last: Vec<TrialProcess>,
     /// Folder of the last trial, which is removed unless it is kept.
     scratch: Option<PathBuf>,
+    /// Contains the directories that conditions of the present trial need.
+    folders: Option<PrivateFolder>,
     /// Folder of the run.
     run: Option<HeldFolder>,
 }
@@ -127,6 +130,7 @@ pub fn main(group: &[PathBuf]) -> io::Result<()> {
         background: Vec::new(),
         last: Vec::new(),
         scratch: None,
+        folders: None,
         run: None,
         group,
         precedence: Precedence::default(),

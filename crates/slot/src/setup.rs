@@ -5,6 +5,7 @@ use super::wire::VariantRecipe;
 use provoke_levers::{InputKind, TerminalStreams, TrialStart};
 use provoke_model::{Text, Trial};
 use provoke_sys::files;
+use provoke_sys::private_folder::PrivateFolder;
 use provoke_sys::start_step::{PreparedSteps, StartStep};
 use provoke_sys::terminal::open_terminal;
 use provoke_sys::tool;
@@ -16,7 +17,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Directory of a trial for the directories that its conditions need. Test runners that search tests below the working
+/// Directory of a trial for a copy of the working directory. Test runners that search tests below the working
 /// directory skip hidden directories, so they do not find those of a copy.
 const FOLDER: &str = ".conditions";
 /// Columns of a terminal.
@@ -29,6 +30,8 @@ pub(super) struct TrialSetup {
     /// Variables that are set or removed, over all others.
     pub(super) variables: Vec<(OsString, Option<OsString>)>,
     pub(super) steps: PreparedSteps,
+    /// Contains the directories that variables name. Its path is short: those of Unix sockets may have 107 bytes.
+    pub(super) folders: Option<PrivateFolder>,
     /// A working directory, and its copy.
     copied_cwd: Option<(PathBuf, PathBuf)>,
 }
@@ -58,11 +61,17 @@ impl TrialSetup {
             files::create_folders(trials)?;
             steps.push(StartStep::KeepWritable(trials.to_owned()));
         }
-        for folder in &start.folders {
-            let (path, step) = folder.create_in(&folder_of(recipe, trial)?)?;
-            give_to_trial(recipe, &path)?;
-            steps.extend(step);
-            variables.push((OsString::from(&folder.variable), Some(path.into())));
+        let mut folders = None;
+        if !start.folders.is_empty() {
+            let parent = PrivateFolder::new("trial")?;
+            files::let_through(parent.path())?;
+            for folder in &start.folders {
+                let (path, step) = folder.create_in(parent.path())?;
+                give_to_trial(recipe, &path)?;
+                steps.extend(step);
+                variables.push((OsString::from(&folder.variable), Some(path.into())));
+            }
+            folders = Some(parent);
         }
         steps.extend(start.steps.iter().cloned());
         if start.terminal.is_some() {
@@ -86,6 +95,7 @@ impl TrialSetup {
         Ok(Self {
             variables,
             steps: PreparedSteps::new(&steps, trial.slot.index())?,
+            folders,
             copied_cwd,
         })
     }
@@ -99,10 +109,11 @@ impl TrialSetup {
     }
 }
 
-/// Removes the directories that the conditions of a trial needed.
-pub(super) fn remove_folders(recipe: &VariantRecipe, trial: &Trial) {
-    let has_folders = !recipe.start.folders.is_empty() || recipe.start.copies_cwd;
-    if has_folders && let Ok(folder) = folder_of(recipe, trial) {
+/// Removes the copy of the working directory.
+pub(super) fn remove_copied_cwd(recipe: &VariantRecipe, trial: &Trial) {
+    if recipe.start.copies_cwd
+        && let Ok(folder) = folder_of(recipe, trial)
+    {
         let _ = files::remove_tree(&folder);
         // The folder of the trial may contain evidence.
         let _ = folder.parent().map(files::remove_empty_folder);

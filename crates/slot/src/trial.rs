@@ -89,7 +89,8 @@ impl Slot {
             tracing::debug!(target: "slot", unkillable = unkillable.len(), "killed remaining processes");
             observation.residue.unkillable.extend(unkillable);
         }
-        setup::remove_folders(&known_recipe.0, trial);
+        setup::remove_copied_cwd(&known_recipe.0, trial);
+        self.folders = None;
         self.allow_forks();
         self.background.clear();
         if let Some(group) = &mut self.group {
@@ -463,6 +464,7 @@ impl Slot {
                 }
             }
         }
+        self.folders = setup.ok().and_then(|setup| setup.folders);
         processes
     }
 

@@ -47,6 +47,7 @@ pub const FLAGS: Equivalents = Equivalents(&[
     ("--retry --retries", NO_RETRIES),
     ("--watch-engine", NO_WATCHED_ENGINE),
     ("--shrink", NO_SHRINKING),
+    ("--variant --variants --parameter --param", NO_VARIANTS),
 ]);
 
 const NO_RETRIES: &str = "provoke does not retry: every trial counts; -n sets how many run";
@@ -54,6 +55,8 @@ const NO_ENDLESS_RUN: &str = "a run has an end: -d sets how long it takes, such 
 const NO_WATCHED_ENGINE: &str =
     "provoke counts no containers as leaks; docs/containers.md has a hook that does";
 const NO_SHRINKING: &str = "provoke reduce --requests RUN finds the requests that a crash needs";
+const NO_VARIANTS: &str =
+    "each value of -L VAR=a,b is a variant; {VAR} stands for it in the command";
 
 /// Names of settings in other tools, and their equivalents here. A row counts only if its second name is a valid one.
 pub const SETTINGS: Equivalents = Equivalents(&[

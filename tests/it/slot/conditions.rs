@@ -36,9 +36,13 @@ fn conditions() -> Vec<(&'static str, &'static str, String)> {
         (
             "home",
             "read-only",
-            "case $HOME in */.conditions/home) ! touch $HOME/file;; *) false;; esac",
+            "case $HOME in */provoke-*/home) ! touch $HOME/file;; *) false;; esac",
         ),
-        ("tmpdir", "empty", "touch ${TMPDIR:?}/file"),
+        (
+            "tmpdir",
+            "empty",
+            "touch ${TMPDIR:?}/file && [ ${#TMPDIR} -lt 76 ]",
+        ),
         (
             "tmpdir",
             "long",
