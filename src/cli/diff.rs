@@ -3,11 +3,13 @@
 use super::ci_flags::verdict_level;
 use super::execute::Execute;
 use super::exit::Exit;
-use crate::experiment::{CiServer, compare_many_runs, compare_two_runs, is_program};
+use crate::experiment::{
+    CiServer, compare_many_runs, compare_two_runs, is_program, show_text_on_github,
+};
 use crate::suggest::programs_as_runs;
 use crate::term;
 use clap::Args;
-use provoke_report::Annotation;
+use provoke_report::{Annotation, summarize_document};
 use provoke_words::diagnostic::Diagnostic;
 use std::env;
 
@@ -66,6 +68,7 @@ impl DiffArgs {
         let (printed, exit) = if self.more.is_empty() {
             let compared = compare_two_runs(&self.left, &self.right, self.all)?;
             let document = compared.document(self.all);
+            let summary = summarize_document(&document, 2);
             let headline = document.headline.clone();
             let printed = if self.json {
                 term::print_result(&compared.to_json())
@@ -78,7 +81,7 @@ impl DiffArgs {
                 compared.is_different()
             };
             let exit = is_bad.map_or(Exit::Undecided, |is_bad| Exit::good_if(!is_bad));
-            annotate_comparison(headline, exit);
+            show_on_server(headline, &summary, exit)?;
             (printed, exit)
         } else {
             let names = [self.left, self.right].into_iter().chain(self.more);
@@ -97,8 +100,10 @@ impl DiffArgs {
 }
 
 /// Shows the answer on the page of a job of GitHub Actions.
-fn annotate_comparison(text: String, exit: Exit) {
-    if CiServer::of_environment(|name| env::var_os(name)) == Some(CiServer::GitHub) {
+fn show_on_server(text: String, summary: &str, exit: Exit) -> Result<(), Diagnostic> {
+    let variable = |name: &str| env::var_os(name);
+    if CiServer::of_environment(variable) == Some(CiServer::GitHub) {
+        show_text_on_github(summary, variable)?;
         term::print_annotations(&[Annotation {
             level: verdict_level(exit),
             title: "Failure rates".to_owned(),
@@ -106,4 +111,5 @@ fn annotate_comparison(text: String, exit: Exit) {
             source: None,
         }]);
     }
+    Ok(())
 }

@@ -1,8 +1,9 @@
 //! Recognizes the CI server on which provoke runs, and shows the result of a run on the page of its job.
 
-use super::exports::{annotate_report, append_step_summary};
+use super::exports::{annotate_report, append_step_summary, append_to_summary};
 use super::outcome::FinishedRun;
 use provoke_report::{Annotation, AnnotationLevel};
+use provoke_words::diagnostic::Diagnostic;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -47,13 +48,26 @@ pub fn show_on_github(
             warnings.push(format!("no annotations: {error}"));
             Vec::new()
         });
-    let summary = variable("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty());
-    if let Some(path) = summary
-        && let Err(error) = append_step_summary(&run.folder, &run.report, path.as_ref())
+    if let Some(path) = step_summary(variable)
+        && let Err(error) = append_step_summary(&run.folder, &run.report, &path)
     {
         warnings.push(format!("no summary of the step: {error}"));
     }
     (annotations, warnings)
+}
+
+/// Appends a text in Markdown to the summary of a step of GitHub Actions.
+pub fn show_text_on_github(
+    text: &str,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Result<(), Diagnostic> {
+    let path = step_summary(variable);
+    path.map_or(Ok(()), |path| append_to_summary(&path, text.as_bytes()))
+}
+
+fn step_summary(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let path = variable("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty());
+    path.map(PathBuf::from)
 }
 
 #[cfg(test)]

@@ -274,17 +274,6 @@ pub(super) fn append_step_summary(
     report: &Report,
     path: &Path,
 ) -> Result<(), Diagnostic> {
-    // A step may have replaced the file; opening a pipe would wait for its reader.
-    let metadata = fs::metadata(path);
-    if metadata
-        .as_ref()
-        .is_ok_and(|metadata| !metadata.is_file() && !is_null_device(path))
-    {
-        let message = format!("`{}` is not a file", path.to_safe());
-        return Err(Diagnostic::could_not(message));
-    }
-    let used = metadata.map_or(0, |metadata| metadata.len());
-    let room = MAX_SUMMARY.saturating_sub(usize::try_from(used).unwrap_or(usize::MAX));
     let mut text = Vec::new();
     let run = MaskedRun::new(folder, report)?;
     // Everybody may be able to read the summary, so the values of environment variables are left out.
@@ -295,7 +284,7 @@ pub(super) fn append_step_summary(
         &mut io::sink(),
     )?;
     text.push(b'\n');
-    if text.len() > room {
+    if text.len() > room_in_summary(path)? {
         text.clear();
         finish_output(
             export_short_summary(&run, &mut text).map_err(ExportError::from),
@@ -303,7 +292,27 @@ pub(super) fn append_step_summary(
             &mut io::sink(),
         )?;
     }
-    if text.len() > room {
+    append_to_summary(path, &text)
+}
+
+/// Returns how many bytes fit into the summary of a step.
+fn room_in_summary(path: &Path) -> Result<usize, Diagnostic> {
+    // A step may have replaced the file; opening a pipe would wait for its reader.
+    let metadata = fs::metadata(path);
+    if metadata
+        .as_ref()
+        .is_ok_and(|metadata| !metadata.is_file() && !is_null_device(path))
+    {
+        let message = format!("`{}` is not a file", path.to_safe());
+        return Err(Diagnostic::could_not(message));
+    }
+    let used = metadata.map_or(0, |metadata| metadata.len());
+    Ok(MAX_SUMMARY.saturating_sub(usize::try_from(used).unwrap_or(usize::MAX)))
+}
+
+/// Appends a text to the summary of a step.
+pub(super) fn append_to_summary(path: &Path, text: &[u8]) -> Result<(), Diagnostic> {
+    if text.len() > room_in_summary(path)? {
         let message = "the summary of this step has reached its maximum size of 1 MiB";
         return Err(Diagnostic::could_not(message));
     }
@@ -312,7 +321,7 @@ pub(super) fn append_step_summary(
         .append(true)
         .open(path)
         .map_err(|error| cannot_open(path, error))?;
-    file.write_all(&text)
+    file.write_all(text)
         .map_err(|error| cannot_open(path, error))
 }
 

@@ -53,7 +53,7 @@ mod worker;
 pub use baseline::pooled_baseline;
 pub use baseline_run::{BaselineRun, ResolvedBaseline};
 pub use bundle::write_bundle;
-pub use ci_server::{CiServer, show_on_github};
+pub use ci_server::{CiServer, show_on_github, show_text_on_github};
 pub use compare_runs::{compare_many_runs, compare_two_runs};
 pub use conditions::condition_table;
 pub use core_analysis::CoreAnalysis;

@@ -81,7 +81,7 @@ pub use listing::RunListing;
 pub use load::LoadTotals;
 pub use load_forecast::{ANNOUNCED_FROM, LoadForecast, LoadMeasurements, forecast_duration};
 pub(crate) use load_plan::{load_assumptions, load_summary};
-pub use markdown::{Markdown, export_short_summary};
+pub use markdown::{Markdown, export_short_summary, summarize_document};
 pub use masked::{Masked, MaskedRun};
 pub use next_commands::next_commands;
 pub use output::last_stderr_line;

@@ -157,6 +157,15 @@ pub fn export_short_summary(run: &MaskedRun<'_>, out: &mut dyn io::Write) -> io:
     )
 }
 
+/// Returns the headline of a document, and its first facts.
+pub fn summarize_document(document: &provoke_words::document::Document, facts: usize) -> String {
+    let mut text = format!("**{}**\n\n", escape_markdown(&document.headline));
+    for fact in document.facts.iter().take(facts) {
+        text += &format!("- {}\n", escape_markdown(fact));
+    }
+    text
+}
+
 /// Maximum length of the command in the title.
 const TITLE_COMMAND: usize = 60;
 

@@ -1,5 +1,6 @@
 //! Describes a comparison of stored runs as a document.
 
+use super::difference::Change;
 use super::{
     ComparedRun, FactDifference, FactGroup, FailureDifference, RunComparison,
     RunsWithDistinguishingFacts, SuiteDifference, describe_odds, fact_lines,
@@ -185,13 +186,20 @@ fn describe_significance(compared: &RunComparison) -> String {
     let RunComparison { left, right, .. } = compared;
     let is_equal = left.failures * right.trials == right.failures * left.trials;
     match (compared.p_value, &compared.not_comparable) {
-        (Some(_), _) if is_equal => {
-            "The measured failure rates are equal; that does not exclude a difference.".to_owned()
-        }
         (Some(p), _) => {
             let test = describe_test(compared, p);
             if p > RunComparison::SIGNIFICANT {
-                return format!("The failure rates do not differ significantly ({test}).");
+                let changes = describe_changed_failures(compared);
+                return match changes.join(", and ") {
+                    text if !text.is_empty() => format!(
+                        "{text}. All failures together do not differ significantly ({test})."
+                    ),
+                    _ if is_equal => {
+                        "The measured failure rates are equal; that does not exclude a difference."
+                            .to_owned()
+                    }
+                    _ => format!("The failure rates do not differ significantly ({test})."),
+                };
             }
             let is_worse = left.failures * right.trials < right.failures * left.trials;
             let change = if is_worse { "more" } else { "less" };
@@ -202,6 +210,28 @@ fn describe_significance(compared: &RunComparison) -> String {
             format!("The failure rates are not compared: {reason}.")
         }
     }
+}
+
+/// Names the first of the failures that are more frequent in the second run, and of those that are less frequent.
+fn describe_changed_failures(compared: &RunComparison) -> Vec<String> {
+    let words = [(Change::More, "more"), (Change::Less, "less")];
+    let describe = |(change, word)| {
+        let mut failures = compared.changed_failures(change);
+        let first = failures.next()?;
+        let others = match failures.count() {
+            0 => String::new(),
+            count => format!(
+                " and {}",
+                words::format_count(count as u64, "other failure")
+            ),
+        };
+        let p_value = words::p_value(first.p_value?);
+        Some(format!(
+            "{B} fails significantly {word} often than {A} with {}{others} ({p_value})",
+            first.title
+        ))
+    };
+    words.into_iter().filter_map(describe).collect()
 }
 
 /// Describes the test of the failure rates, its result, and what it allows for.

@@ -73,19 +73,31 @@ pub struct FailureDifference {
     pub p_value: Option<f64>,
 }
 
+/// How the rate of a failure changes from the first run to the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    More,
+    Less,
+}
+
 impl RunComparison {
     /// Version of the format.
     pub const FORMAT: u32 = 1;
     /// A difference of failure rates is significant if its probability by chance is at most this.
     pub(super) const SIGNIFICANT: f64 = 0.05;
 
-    /// Returns whether the second run, or a test of it, fails more often; `None` if that is not known.
+    /// Returns whether the second run, a failure or a test of it, fails more often; `None` if that is not known.
+    ///
+    /// All failures together and each of them are tested. Both tests have two sides, of which one counts, so together
+    /// they are wrong in 5 % of equal runs.
     pub fn is_worse(&self) -> Option<bool> {
         let (left, right) = (&self.left, &self.right);
         let is_higher = right.failures * left.trials > left.failures * right.trials;
+        let has_worse_failure = self.changed_failures(Change::More).next().is_some();
         let has_worse_test = self.tests.as_ref().map(|tests| !tests.worse.is_empty());
         match (self.p_value, has_worse_test) {
             (Some(p), _) if p <= Self::SIGNIFICANT && is_higher => Some(true),
+            _ if has_worse_failure => Some(true),
             (None, None) => None,
             (_, has_worse_test) => Some(has_worse_test.unwrap_or(false)),
         }
@@ -104,7 +116,28 @@ impl RunComparison {
         {
             return Some(true);
         }
+        let mut changes = [Change::More, Change::Less].into_iter();
+        if changes.any(|change| self.changed_failures(change).next().is_some()) {
+            return Some(true);
+        }
         self.p_value.map(|p| p <= Self::SIGNIFICANT)
+    }
+
+    /// Returns the failures that are significantly more or less frequent in the second run.
+    pub(super) fn changed_failures(
+        &self,
+        change: Change,
+    ) -> impl Iterator<Item = &FailureDifference> {
+        let is_changed = move |failure: &&FailureDifference| {
+            let right = failure.right * self.left.trials;
+            let left = failure.left * self.right.trials;
+            let direction = match change {
+                Change::More => right > left,
+                Change::Less => right < left,
+            };
+            direction && failure.p_value.is_some_and(|p| p <= Self::SIGNIFICANT)
+        };
+        self.failures.iter().filter(is_changed)
     }
 
     /// Returns the comparison as JSON.

@@ -97,7 +97,9 @@ const TRIFLES: [&str; 27] = [
     "_",
 ];
 /// Prefixes of further such variables.
-const TRIFLING: [&str; 4] = ["PROVOKE_", "SSH_", "TERM_", "VSCODE_"];
+const TRIFLING: [&str; 7] = [
+    "CI_", "GITHUB_", "PROVOKE_", "RUNNER_", "SSH_", "TERM_", "VSCODE_",
+];
 
 /// Returns the kind of a variable.
 pub(super) fn group_of_variable(name: &str) -> FactGroup {

@@ -304,6 +304,33 @@ fn a_comparison_of_two_runs_is_annotated() {
         annotation[0].starts_with("::error title=Failure rates::"),
         "{diff}"
     );
+    let summary = fs::read_to_string(sandbox.path(SUMMARY)).unwrap();
+    assert!(
+        summary.starts_with("**B fails significantly more often than A"),
+        "{summary}"
+    );
     let same = run_on_github(&sandbox, &["diff", "--worse", "after", "after"]);
     assert!(annotations(&same)[0].starts_with("::notice "), "{same}");
+}
+
+#[test]
+fn a_comparison_finds_a_failure_that_replaces_another_one() {
+    let sandbox = Sandbox::new();
+    let run = |name: &str, often: &str, rarely: &str| {
+        let script = format!(
+            "[ $((PROVOKE_TRIAL % 3)) = 0 ] && exit {often}; [ $((PROVOKE_TRIAL % 7)) = 1 ] && exit {rarely}; exit 0"
+        );
+        let run = ["run", "-q", "-n", "70", "--out", name, "--shell", &script];
+        assert_eq!(sandbox.provoke(&run).code, Some(1));
+    };
+    run("before", "3", "4");
+    run("after", "4", "3");
+    let diff = sandbox.provoke(&["diff", "--worse", "before", "after"]);
+    assert_eq!(diff.code, Some(1), "{diff}");
+    let sentence = "B fails significantly more often than A with exit 4 (p = ";
+    assert!(diff.stdout.starts_with(sentence), "{diff}");
+    assert!(
+        diff.stdout.contains("All failures together do not differ"),
+        "{diff}"
+    );
 }
