@@ -341,6 +341,18 @@ fn an_item_is_required_although_sets_without_it_fail() {
 }
 
 #[test]
+fn nothing_is_known_if_the_program_needs_every_item_to_run() {
+    let sandbox = Sandbox::new();
+    let line =
+        "case '{set}' in *a*b*c*) ;; *) exit 4;; esac; [ $((PROVOKE_TRIAL % 3)) = 0 ] || exit 3";
+    let result = sandbox.reduce(&["--set", "a,b,c", "--shell", line]);
+    let expected = (json!("undecided"), Vec::new(), 3);
+    assert_eq!(summarize(&result), expected, "{}", result.1);
+    let wanted = "NOT KNOWN: the program does not run without any one of the 3 items";
+    assert!(result.1.stdout.contains(wanted), "{}", result.1);
+}
+
+#[test]
 fn other_failures_do_not_count_unless_any_failure_does() {
     let sandbox = Sandbox::new();
     let line = "case '{set}' in *b*d*) exit 3;; *c*) exit 4;; esac";

@@ -2,6 +2,7 @@
 
 use super::ReducePolicy;
 use super::memory::with_required;
+use super::policy::needs_all_to_run;
 use crate::answer::{
     AnswerText, NOT_KNOWN, NOT_REPRODUCED, VariantSummary, format_confidence,
     independence_assumptions, tested_variants,
@@ -208,6 +209,11 @@ impl ReduceAnswer {
                 ways_to_reproduce(state)
             ),
             Verdict::Found => self.say_found(),
+            _ if needs_all_to_run(state) => format!(
+                "NOT KNOWN: the program does not run without any one of the {}; with all of them, {} {past}",
+                words::format_count(self.things, "item"),
+                self.everything.in_words(),
+            ),
             _ if self.needed.is_empty() => {
                 "NOT KNOWN YET: no item is known to be needed".to_owned()
             }

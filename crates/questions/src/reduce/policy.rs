@@ -86,7 +86,8 @@ impl Policy for ReducePolicy {
         match (reproduction_progress(state), state.learned::<Reduction>()) {
             (ReproductionProgress::No, _) => Verdict::NotThere,
             (ReproductionProgress::Yes, Some(reduction)) if reduction.is_over() => {
-                if reduction.current_answer().sufficient {
+                // Without any item left out, nothing is known about them.
+                if reduction.current_answer().sufficient && !needs_all_to_run(state) {
                     Verdict::Found
                 } else {
                     Verdict::Undecided
@@ -99,4 +100,15 @@ impl Policy for ReducePolicy {
     fn stop_rule(&self, state: &State, _: VariantId) -> StopRule {
         search::stop_rule(state, self.verdict_of(state))
     }
+}
+
+/// Returns whether the program does not run without any of the items.
+pub(super) fn needs_all_to_run(state: &State) -> bool {
+    let items = state
+        .trials
+        .space
+        .as_ref()
+        .map(|space| space.choices.as_items().len());
+    let screen: Option<&ItemScreen> = state.learned();
+    screen.is_some_and(|screen| Some(screen.required_items().len()) == items)
 }
