@@ -26,16 +26,13 @@ impl Exit {
     /// Returns the exit of a verdict, given the expected result.
     pub(super) fn of_verdict(verdict: Verdict, expect: ExpectedResult) -> Self {
         match verdict {
-            Verdict::Clean if expect == ExpectedResult::Fail => Self::OtherAnswer,
-            Verdict::Failing if expect == ExpectedResult::Fail => Self::GoodAnswer,
-            Verdict::Clean | Verdict::BelowMaxRate | Verdict::Fixed | Verdict::Found => {
-                Self::GoodAnswer
+            Verdict::Clean | Verdict::Failing => {
+                Self::good_if(expect.is_met(verdict == Verdict::Failing))
             }
-            Verdict::Failing
-            | Verdict::AboveMaxRate
-            | Verdict::NotFixed
-            | Verdict::Different
-            | Verdict::NotThere => Self::OtherAnswer,
+            Verdict::BelowMaxRate | Verdict::Fixed | Verdict::Found => Self::GoodAnswer,
+            Verdict::AboveMaxRate | Verdict::NotFixed | Verdict::Different | Verdict::NotThere => {
+                Self::OtherAnswer
+            }
             // The reason may be too few trials.
             Verdict::Undecided | Verdict::NoDifference => Self::Undecided,
             Verdict::CouldNotTest => Self::CouldNotTest,

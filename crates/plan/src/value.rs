@@ -229,7 +229,8 @@ impl FromStr for Expectation {
         match text {
             "pass" => Ok(Self(ExpectedResult::Pass)),
             "fail" => Ok(Self(ExpectedResult::Fail)),
-            _ => Err(format!("`{text}` is not `pass` or `fail`")),
+            "any" => Ok(Self(ExpectedResult::Any)),
+            _ => Err(format!("`{text}` is not `pass`, `fail` or `any`")),
         }
     }
 }
@@ -330,6 +331,7 @@ shown_as! {
     };
     Expectation: |expected, f| f.write_str(match expected.0 {
         ExpectedResult::Fail => "fail",
+        ExpectedResult::Any => "any",
         ExpectedResult::Pass | ExpectedResult::MaxRate(_) => "pass",
     });
     IntegerRange: |range, f| write!(f, "{}..{}", range.0, range.1);

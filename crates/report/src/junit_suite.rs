@@ -25,8 +25,9 @@ pub(super) fn document(report: Masked<&Report>, suites: Vec<Suite>) -> Document 
 /// Returns whether the verdict passes. A difference that was not found passes, although the exit code is not 0.
 pub(super) fn verdict_passes(report: Masked<&Report>) -> bool {
     match report.verdict {
-        Verdict::Clean => report.expected != ExpectedResult::Fail,
-        Verdict::Failing => report.expected == ExpectedResult::Fail,
+        Verdict::Clean | Verdict::Failing => {
+            report.expected.is_met(report.verdict == Verdict::Failing)
+        }
         Verdict::Fixed | Verdict::NoDifference | Verdict::Found | Verdict::BelowMaxRate => true,
         _ => false,
     }
@@ -36,8 +37,11 @@ pub(super) fn verdict_passes(report: Masked<&Report>) -> bool {
 pub(super) fn verdict_suite(report: Masked<&Report>) -> Suite {
     let (kind, name) = match report.answer_text() {
         Some(answer) => answer.ci_test(),
-        None if report.expected == ExpectedResult::Fail => ("run", "a trial fails"),
-        None => ("run", "no trial fails"),
+        None => match report.expected {
+            ExpectedResult::Fail => ("run", "a trial fails"),
+            ExpectedResult::Any => ("run", "the failure rate is measured"),
+            ExpectedResult::Pass | ExpectedResult::MaxRate(_) => ("run", "no trial fails"),
+        },
     };
     let sentences = headlines::answer_sentences(&report).into_iter();
     let sentences = sentences.map(|sentence| words::sanitize_line(&sentence));

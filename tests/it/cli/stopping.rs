@@ -19,6 +19,8 @@ fn the_exit_code_states_the_answer() {
     assert_eq!(run(&["-n", "3"], "2").1, Some(1));
     assert_eq!(run(&["-n", "3", "--expect", "fail"], "2").1, Some(0));
     assert_eq!(run(&["-n", "3", "--expect", "fail"], "99").1, Some(1));
+    assert_eq!(run(&["-n", "3", "--expect", "any"], "2").1, Some(0));
+    assert_eq!(run(&["-n", "3", "--expect", "any"], "99").1, Some(0));
     assert_eq!(
         run(&["-n", "40", "-j", "2", "--max-rate", "50%"], "2").1,
         Some(0)

@@ -68,9 +68,9 @@ describe! {
         "examples": ["auto", "pytest", "junit:reports/*.xml"],
     }
     Expectation {
-        "description": "`pass` or `fail`.",
+        "description": "`pass`, `fail` or `any`.",
         "type": "string",
-        "enum": ["pass", "fail"],
+        "enum": ["pass", "fail", "any"],
     }
     MatrixValue {
         "description": "A value: text or a whole number.",

@@ -47,9 +47,9 @@ pub struct JudgeSettings {
     /// Wait this long for descendants of the main process before they count as leaked [default: 2s]
     #[arg(long, value_name = "TIME", hide_short_help = true)]
     pub leak_grace: Option<DurationValue>,
-    /// Exit with 0 if the failure is reproduced (`fail`) or if no trial fails (`pass`)
+    /// Exit with 0 if no trial fails (`pass`), if any fails (`fail`), or however many fail (`any`)
     #[arg(
-        long, value_name = "pass|fail", value_parser = parse_name::<Expectation>(["pass", "fail"]),
+        long, value_name = "pass|fail|any", value_parser = parse_name::<Expectation>(["pass", "fail", "any"]),
         hide_possible_values = true, hide_short_help = true,
     )]
     pub expect: Option<Expectation>,
