@@ -67,7 +67,11 @@ pub(super) fn check_committed(
         Some(script) => Err(Diagnostic::of_field(
             "command",
             format!("the commits do not contain the script `{script}`"),
-            "put it outside of the repository, and give its absolute path",
+            if script.to_string().ends_with(".py") {
+                "put it outside of the repository, give its absolute path, and add -e PYTHONPATH=. if it imports modules of the repository"
+            } else {
+                "put it outside of the repository, and give its absolute path"
+            },
         )),
         None => Ok(()),
     }

@@ -83,7 +83,7 @@ fn a_fix_that_fails_in_another_way_is_not_called_fixed() {
     ];
     let output = sandbox.provoke(&confirm);
     assert_eq!(output.code, Some(3), "{output}");
-    insta::assert_snapshot!(output.stdout, @"NOT KNOWN: the failure of the baseline is gone; it failed in another way in 20 of 20 trials: exit 1: RuntimeError: refused; before, 3 of 3 failed");
+    insta::assert_snapshot!(output.stdout, @"NOT KNOWN: no trial could show whether the failure of the baseline is gone; it failed in another way in 20 of 20 trials: exit 1: RuntimeError: refused; before, 3 of 3 failed");
 }
 
 /// Exits with 1 in six of 20 trials, and with 3 in one.

@@ -388,7 +388,10 @@ fn waiting_calls(
     is_only: &impl Fn(&str) -> bool,
 ) -> Option<Vec<(String, String)>> {
     let first = |thread: &&HungThread| {
-        if let Some(call) = innermost_own_call(&thread.calls) {
+        // Native calls of Python may be those of an extension, which come first.
+        if thread.language == CallLanguage::Java
+            && let Some(call) = innermost_own_call(&thread.calls)
+        {
             return Some(call);
         }
         let code = place_of_thread(hang, thread, is_only);

@@ -613,7 +613,7 @@ fn write_sentence(state: &State, question: &ConfirmQuestion, progress: &ConfirmP
             words::format_count(crate::trials_without_known_failure(state), "trial"),
         ),
         _ if progress.clean == 0 && tally.other > 0 => format!(
-            "NOT KNOWN: the failure of the baseline is gone{}; before, {against} failed",
+            "NOT KNOWN: no trial could show whether the failure of the baseline is gone{}; before, {against} failed",
             describe_others(state)
         ),
         _ => {
