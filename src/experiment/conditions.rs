@@ -53,20 +53,19 @@ fn find_obstacle(trials: &TrialsPlan, lever: &dyn Lever, value: &str) -> Option<
 pub fn condition_table(trials: &TrialsPlan) -> Table {
     let columns = vec![
         Column::words("condition"),
-        Column::words("tried by `why`"),
-        Column::sentences("what it is"),
+        Column::sentences("what it is, and the values that `why` tries"),
     ];
     let mut table = Table::new("Conditions", Place::Screen, columns);
     for lever in LEVERS {
         let search = lever.search();
         let values: Vec<&str> =
             search.map_or_else(Vec::new, |search| [search.values, search.seeds].concat());
-        let cells = [
-            lever.name().to_owned(),
-            values.join(", "),
-            lever.about().to_owned(),
-        ];
+        let cells = [lever.name().to_owned(), lever.about().to_owned()];
         table.rows.push(Row::Cells(cells.map(Cell::text).to_vec()));
+        if !values.is_empty() {
+            let note = format!("tries {}", values.join(", "));
+            table.rows.push(Row::Note(note, Tone::Faint));
+        }
         let mut refused: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for typed in &values {
             let value = lever.parse(typed).unwrap_or_default();

@@ -245,5 +245,6 @@ fn writing_thread(number: u32) -> AccessingThread {
             line: Some((SOURCE.to_owned(), 8)),
             ..Frame::default()
         }],
+        in_libraries: 0,
     }
 }

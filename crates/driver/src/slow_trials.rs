@@ -46,7 +46,7 @@ impl LoopState<'_, '_> {
                         }
                     } else if is_first {
                         format!(
-                            "{} {usual} (timeout: {hung_after:.0} s, -t); Ctrl-C ends the run and shows where it waits",
+                            "{} {usual} (timeout: {hung_after:.0} s; -t changes it); Ctrl-C ends the run and shows where it waits",
                             trial.id,
                         )
                     } else {

@@ -29,6 +29,7 @@ pub(super) static HOME: SimpleLever = SimpleLever {
     search: LeverSearch {
         values: &["empty", "unset", "read-only"],
         cause: "home: it needs files or a place in the home directory",
+        value_causes: &[("read-only", "home: it writes to the home directory")],
         cause_if_removed: Some("home: files in the home directory change its result"),
         ..SEARCH
     },
@@ -55,7 +56,16 @@ pub(super) static TMPDIR: SimpleLever = SimpleLever {
     in_containers: "mount a directory in the container: --container mount=DIR:/tmp",
     search: LeverSearch {
         values: &["empty", "long", "space", "full"],
-        cause: "temporary files: it depends on their path, on room for them or on earlier ones",
+        cause: "temporary files: it needs earlier ones, or their usual path",
+        value_causes: &[
+            ("long", "temporary files: it fails with a long path"),
+            (
+                "space",
+                "temporary files: it fails with a space in their path",
+            ),
+            ("full", "temporary files: it fails without room for them"),
+            ("read-only", "temporary files: it needs to write them"),
+        ],
         is_harsh: true,
         ..SEARCH
     },

@@ -193,11 +193,20 @@ pub struct LeverSearch {
     pub is_harsh: bool,
     /// What a program that fails under it depends on: `deadline: it measures time that the process may not get`.
     pub cause: &'static str,
+    /// The same for single values, if they differ.
+    pub value_causes: &'static [(&'static str, &'static str)],
     /// The same of a program that passes under it, if the words differ.
     pub cause_if_removed: Option<&'static str>,
 }
 
 impl LeverSearch {
+    /// Returns what a program that fails under a value depends on.
+    pub fn cause_of(&self, value: &str) -> &'static str {
+        let mut causes = self.value_causes.iter();
+        let of_value = causes.find(|(known, _)| *known == value);
+        of_value.map_or(self.cause, |(_, cause)| cause)
+    }
+
     /// Returns how a search uses a lever that does not propose any values.
     pub fn of_one(lever: &'static dyn Lever) -> Self {
         Self {

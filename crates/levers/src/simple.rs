@@ -16,6 +16,7 @@ pub(super) const SEARCH: LeverSearch = LeverSearch {
     only_in_suites: false,
     is_harsh: false,
     cause: "",
+    value_causes: &[],
     cause_if_removed: None,
 };
 

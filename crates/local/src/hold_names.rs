@@ -77,9 +77,12 @@ impl CoreCollector {
             }
         }
         let races = holds.races.iter_mut();
-        let sides = races.flat_map(|race| [&mut race.held, &mut race.other]);
-        for frame in sides.flat_map(|side| &mut side.stack) {
-            frame.function = short_name(frame);
+        for side in races.flat_map(|race| [&mut race.held, &mut race.other]) {
+            let is_own = |frame: &Frame| frame.line.is_some() && !is_library(frame);
+            side.in_libraries = side.stack.iter().position(is_own).unwrap_or_default();
+            for frame in &mut side.stack {
+                frame.function = short_name(frame);
+            }
         }
     }
 }

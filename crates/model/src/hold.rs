@@ -233,6 +233,9 @@ pub struct AccessingThread {
     /// The functions that it runs, the innermost first.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stack: Vec<Frame>,
+    /// Number of the innermost ones that belong to libraries.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub in_libraries: usize,
 }
 
 impl HoldPoint {

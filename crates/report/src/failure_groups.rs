@@ -118,11 +118,9 @@ impl FailureGroup<'_> {
         if !self.measured.iter().any(|signature| is_itself(&signature)) {
             let caught = words::trial_list(&self.signature.trials, max);
             lines.push(match self.signature.trials.len() {
-                1 => format!("stack from extra trial {caught}, which ran only for evidence"),
+                1 => format!("stack from trial {caught} after the run, only for evidence"),
                 trials => {
-                    format!(
-                        "stack from {trials} extra trials, which ran only for evidence: {caught}"
-                    )
+                    format!("stack from {trials} trials after the run, only for evidence: {caught}")
                 }
             });
             if !self.measured.is_empty() {

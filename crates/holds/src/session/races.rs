@@ -105,6 +105,7 @@ impl HoldSession {
                 point,
                 writes: !access.writes_only,
                 stack: Vec::new(),
+                in_libraries: 0,
             },
             other: AccessingThread {
                 thread: self.number_of(tid),
@@ -113,6 +114,7 @@ impl HoldSession {
                 // If only writes are watched, this is one.
                 writes: access.writes_only || writes == Some(true),
                 stack: Vec::new(),
+                in_libraries: 0,
             },
             memory: access.address,
             size: access.size,

@@ -351,8 +351,9 @@ fn name_goroutines(goroutines: &[&Goroutine]) -> HangName {
                 texts.collect::<Vec<String>>().join(" < ")
             )],
             title: format!(
-                "hang: blocked in {}",
-                words.collect::<Vec<&str>>().join(" < ")
+                "hang: blocked in {} ({})",
+                words.collect::<Vec<&str>>().join(" < "),
+                goroutine.state
             ),
             ..HangName::default()
         };

@@ -11,6 +11,8 @@ use std::collections::BTreeSet;
 
 /// Number of innermost calls of a stack that a failure points at.
 const CALLS: usize = 2;
+/// Maximum number of goroutines that a hang points at.
+const GOROUTINES: usize = 4;
 
 /// Returns the source lines that a failure of this kind points at.
 pub fn failure_sites(
@@ -92,8 +94,17 @@ fn of_hang(observation: &Observation, main: Option<i32>) -> Vec<Site> {
     };
     let goroutines = diagnose_hang(hang, main).map_or(Vec::new(), |found| found.goroutines(hang));
     if hang.cycle.is_empty() && !goroutines.is_empty() {
-        let sites = goroutines.iter();
-        let sites = sites.filter_map(|goroutine| of_runtime(&goroutine.calls));
+        // A goroutine may wait for another one at the other end of a channel.
+        let at_channels = hang.goroutines.iter().filter(|other| {
+            let is_at_channel = other.state.starts_with("chan ");
+            is_at_channel && goroutines.iter().all(|known| known.number != other.number)
+        });
+        let goroutines = goroutines
+            .iter()
+            .copied()
+            .chain(at_channels)
+            .take(GOROUTINES);
+        let sites = goroutines.filter_map(|goroutine| of_runtime(&goroutine.calls));
         let mut sites: Vec<Site> = sites.collect();
         sites.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
         sites.dedup();
@@ -113,6 +124,7 @@ fn of_hang(observation: &Observation, main: Option<i32>) -> Vec<Site> {
     }
     // The thread at which the cycle was found is random, so sort the lines.
     sites.sort_by(|a, b| (&a.function, &a.file, a.line).cmp(&(&b.function, &b.file, b.line)));
+    sites.dedup();
     if !sites.is_empty() && !hang.cycle.is_empty() {
         let is_main =
             |thread: &&HungThread| thread.tid == thread.pid && !hang.cycle.contains(&thread.tid);

@@ -182,6 +182,19 @@ impl DifferAnswer {
         })
     }
 
+    /// Returns a difference that distinguishes the trials better than the lead, which comes before it.
+    fn clearer_difference(&self) -> Option<&DifferenceReport> {
+        let lead = self.lead.as_ref()?;
+        let before = self
+            .differences
+            .iter()
+            .filter(|report| !report.is_after_failure);
+        let clearer = before.filter(|report| {
+            report.failing.count >= lead.failing.count && report.passing.count < lead.passing.count
+        });
+        clearer.min_by_key(|report| report.passing.count)
+    }
+
     fn rates(&self) -> [(&'static str, FailureCounts); 3] {
         [
             ("without observation", self.plain),
@@ -260,6 +273,14 @@ impl AnswerText for DifferAnswer {
                 tests => format!(", corrected for {tests} tested differences"),
             };
             lines.push(words::p_value(lead.adjusted_p) + &corrected);
+        }
+        if let Some(clearer) = self.clearer_difference() {
+            lines.push(format!(
+                "also, in {} failing and {} passing trials: {}",
+                clearer.failing.in_words(),
+                clearer.passing.in_words(),
+                clearer.statement
+            ));
         }
         if self.lead.is_none()
             && let Some(after) = self.separating_difference()

@@ -49,10 +49,14 @@ pub struct RaceSide {
     pub writes: bool,
     /// The functions that it runs, the innermost first.
     pub stack: Vec<String>,
-    /// Source file and line.
+    /// Source file of the innermost function of the program, or of a library if there is none.
     pub file: Option<String>,
     /// Line in the source file.
     pub line: Option<u32>,
+    /// Number of functions of libraries that this line has called.
+    #[serde(skip)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    library_calls: usize,
 }
 
 impl RaceReport {
@@ -75,13 +79,17 @@ impl RaceReport {
 
 impl RaceSide {
     fn new(side: &AccessingThread) -> Self {
-        let innermost = side.stack.first().and_then(|frame| frame.line.clone());
+        let line = side
+            .stack
+            .get(side.in_libraries)
+            .and_then(|frame| frame.line.clone());
         Self {
             thread: side.thread + 1,
             writes: side.writes,
             stack: side.stack.iter().map(frame_name).collect(),
-            file: innermost.as_ref().map(|(file, _)| file.clone()),
-            line: innermost.map(|(_, line)| line),
+            file: line.as_ref().map(|(file, _)| file.clone()),
+            line: line.map(|(_, line)| line),
+            library_calls: side.in_libraries,
         }
     }
 
@@ -96,9 +104,15 @@ impl RaceSide {
 
     fn place(&self) -> String {
         let is_own = |name: &&str| !THREAD_STARTS.contains(name);
-        let own_functions = self.stack.iter().map(|name| &**name).take_while(is_own);
+        let names = self.stack.iter().map(|name| &**name);
+        let own_functions = names.skip(self.library_calls).take_while(is_own);
         let stack: Vec<&str> = own_functions.take(SHOWN_FRAMES).collect();
-        let stack_text = stack.join(" < ");
+        let called = self
+            .library_calls
+            .checked_sub(1)
+            .map(|last| &self.stack[last]);
+        let called = called.map_or(String::new(), |name| format!(", which called {name}"));
+        let stack_text = stack.join(" < ") + &called;
         match (&self.file, self.line) {
             (Some(file), Some(line)) => format!("{}:{line} in {stack_text}", base_name(file)),
             _ => stack_text,
@@ -117,8 +131,8 @@ fn frame_name(frame: &Frame) -> String {
     frame.function.clone().unwrap_or_else(module)
 }
 
-/// Returns each race once, whichever of its sides was held: those at the lines of the crash first, and then the most
-/// frequent.
+/// Returns each race once, whichever of its sides was held: those at the lines of the crash first, then those without
+/// calls of libraries, then the most frequent.
 pub(super) fn seen_races(
     seen: &[(TrialId, RacingAccess)],
     crash_sites: &[Site],
@@ -159,7 +173,8 @@ pub(super) fn seen_races(
         let mut sites = crash_sites.iter().flat_map(Site::with_callers);
         sites.any(|site| sides.iter().any(|side| side.is_at(site)))
     };
-    races.sort_by_key(|race| (!is_at_crash(race), Reverse(race.times)));
+    let in_library = |race: &RaceReport| race.held.library_calls + race.other.library_calls > 0;
+    races.sort_by_key(|race| (!is_at_crash(race), in_library(race), Reverse(race.times)));
     races
 }
 
@@ -178,7 +193,24 @@ mod tests {
                 line: Some(("race.c".to_owned(), line)),
                 ..Frame::default()
             }],
+            in_libraries: 0,
         }
+    }
+
+    #[test]
+    fn an_access_in_a_library_is_placed_at_the_line_that_called_it() {
+        let mut side = side(2, true, "closer", 29);
+        let library = Frame {
+            function: Some("free".to_owned()),
+            line: Some(("malloc.c".to_owned(), 3177)),
+            ..Frame::default()
+        };
+        side.stack.insert(0, library);
+        side.in_libraries = 1;
+        assert_eq!(
+            RaceSide::new(&side).place(),
+            "race.c:29 in closer, which called free"
+        );
     }
 
     fn race(held: AccessingThread, other: AccessingThread) -> (TrialId, RacingAccess) {

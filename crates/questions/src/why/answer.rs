@@ -13,6 +13,7 @@ use provoke_levers::find_lever;
 use provoke_model::{PLAIN, VariantId};
 use provoke_plan::Scenario;
 use provoke_state::State;
+use provoke_stats::real;
 use provoke_stats::screen::{Screen, ScreenPhase, SuiteScreen};
 use provoke_words as words;
 use provoke_words::document::{Cell, Column, Place, SuggestedCommand, Table};
@@ -215,16 +216,24 @@ pub(super) fn sentence_without_condition(verdict: Verdict, tried: usize, plain: 
     }
 }
 
+/// Returns how many trials show a failure with a probability of 95 %, at the measured rate; at least 5.
+pub(super) fn trials_to_reproduce(counts: FailureCounts) -> u64 {
+    let rate = real(counts.failures) / real(counts.trials.max(1));
+    let trials = provoke_stats::clean_runs_at_known_rate(rate, 0.05);
+    trials.unwrap_or_default().max(5)
+}
+
 /// Returns what programs depend on that fail or pass under these conditions.
 pub(super) fn causes_of<'a>(
     found: impl Iterator<Item = (&'a String, ConditionVerdict)>,
 ) -> Vec<String> {
     let mut known = BTreeSet::new();
     let causes = found.filter_map(|(name, verdict)| {
-        let search = find_lever(name.split('=').next()?)?.search()?;
+        let (lever, value) = name.split_once('=')?;
+        let search = find_lever(lever)?.search()?;
         let removed = search.cause_if_removed;
         let removed = removed.filter(|_| verdict == ConditionVerdict::Removes);
-        Some(removed.unwrap_or(search.cause).to_owned())
+        Some(removed.unwrap_or(search.cause_of(value)).to_owned())
     });
     causes.filter(|cause| known.insert(cause.clone())).collect()
 }
@@ -309,7 +318,7 @@ impl AnswerText for WhyAnswer {
                 Column::words("condition"),
                 Column::numbers("with it"),
                 Column::numbers("without"),
-                Column::words("changes at").leaving(2),
+                Column::words("limit").leaving(2),
                 Column::remarks("failure").leaving(1),
             ]
         };
@@ -408,7 +417,8 @@ impl AnswerText for WhyAnswer {
             };
             let under = format!("--under {}", shell_word(condition.name.as_ref()));
             let FailureCounts { failures, trials } = condition.with;
-            let run = format!("provoke run -n 5 {under} {command}");
+            let trials_to_fail = trials_to_reproduce(condition.with);
+            let run = format!("provoke run -n {trials_to_fail} {under} {command}");
             let baseline = format!("--baseline {failures}/{trials}");
             let fixed = format!("provoke confirm {baseline} {under} {command}");
             [

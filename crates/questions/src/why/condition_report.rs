@@ -91,7 +91,7 @@ impl ConditionReport {
     pub(super) fn describe_pairs(&self) -> String {
         let without = match self.compared_with.as_str() {
             PLAIN => "without it".to_owned(),
-            sham => format!("under {sham}"),
+            sham => format!("under {sham}, its control"),
         };
         let (failed, without_failed) = (self.with.in_words(), self.without.in_words());
         format!("{failed} trials failed, and {without_failed} {without}")
@@ -107,9 +107,15 @@ impl ConditionReport {
                 None => value.to_owned(),
             }
         };
+        let result = match self.verdict {
+            ConditionVerdict::Removes => "passes",
+            _ => "fails",
+        };
         match (&self.same_up_to, &self.changes_from) {
-            (Some(without), Some(with)) => format!("{}, not {}", value(with), value(without)),
-            (None, Some(with)) => format!("{} or milder", value(with)),
+            (Some(without), Some(with)) => {
+                format!("{result} at {}, not {}", value(with), value(without))
+            }
+            (None, Some(with)) => format!("{result} at {} or milder", value(with)),
             _ => String::new(),
         }
     }

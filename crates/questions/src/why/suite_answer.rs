@@ -3,7 +3,7 @@
 use super::WhyPolicy;
 use super::answer::{
     NOT_FOUND, causes_of, limit_lines, list_assumptions, list_each, main_command,
-    sentence_without_condition, tried_line, untested_table,
+    sentence_without_condition, trials_to_reproduce, tried_line, untested_table,
 };
 use super::condition_report::{ConditionVerdict, SeedReport, counts, sham_of};
 use super::conditions::condition_of;
@@ -394,7 +394,10 @@ impl AnswerText for SuiteWhyAnswer {
         vec![
             SuggestedCommand::new(
                 "reproduce the first",
-                format!("provoke run -n 5 {only} {under} {command}"),
+                format!(
+                    "provoke run -n {} {only} {under} {command}",
+                    trials_to_reproduce(condition.with)
+                ),
             ),
             SuggestedCommand::new(
                 "from which value on?",
