@@ -38,7 +38,7 @@ fn find_obstacle(trials: &TrialsPlan, lever: &dyn Lever, value: &str) -> Option<
     let first = trials.variants.first();
     let main = first.and_then(|variant| variant.main_actor());
     if lever.apply(value, &mut start).is_ok()
-        && start.copies_cwd
+        && start.cwd_copy.is_some()
         && main.is_some_and(|main| !prepare::is_small(Path::new(main.cwd.as_os_str())))
     {
         return Some("the working directory is too large to copy it for a search".to_owned());

@@ -145,8 +145,14 @@ fn write_variant_details(
     if screen.width().is_some() {
         draw_distributions(screen, variant);
     }
-    if let Some(pace) =
-        headlines::describe_pace(&variant.time_between_failures, LONG, report.confidence)
+    // The time of a hang is that of the timeout.
+    let has_own_time = variant
+        .signatures
+        .iter()
+        .any(|failure| failure.outcome != "hang");
+    if has_own_time
+        && let Some(pace) =
+            headlines::describe_pace(&variant.time_between_failures, LONG, report.confidence)
     {
         screen.push_text(2, &pace);
     }

@@ -43,6 +43,7 @@ pub use clock_shift::ClockShift;
 pub use delay::delay_of;
 pub use rlimit::{core_limit, resource_limits, without_core};
 pub use user::{names_secret, user_of};
+pub use working_directory::CwdCopy;
 
 use provoke_model::{CaseOrder, ItemKind, ResourceLimit, TrialConditions, TrialsPlan, VariantPlan};
 use provoke_sys::cgroup::TrialLimits;
@@ -270,8 +271,8 @@ pub struct TrialStart {
     pub columns: Option<u16>,
     /// What stdin is, if no file is given for it.
     pub input: Option<InputKind>,
-    /// Whether each trial runs in a copy of its working directory.
-    pub copies_cwd: bool,
+    /// The copy of its working directory in which each trial runs.
+    pub cwd_copy: Option<CwdCopy>,
     /// Length of the pauses in which no process runs, each after half as long a time.
     pub pauses: Option<Duration>,
     /// How much longer calls take that wait until data is on a disk.

@@ -4,6 +4,17 @@ use super::LeverSearch;
 use super::simple::{Obstacle, SEARCH, SimpleLever, parse_choice};
 use provoke_model::TrialsPlan;
 use provoke_sys::start_step::StartStep;
+use serde::{Deserialize, Serialize};
+
+/// The path of a copy of the working directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CwdCopy {
+    /// It ends with the same name.
+    Plain,
+    /// It also contains a space.
+    InSpace,
+}
 
 pub(super) static READ_ONLY_DIR: SimpleLever = SimpleLever {
     name: "read-only-dir",
@@ -32,10 +43,13 @@ pub(super) static READ_ONLY_DIR: SimpleLever = SimpleLever {
 
 pub(super) static FRESH_DIR: SimpleLever = SimpleLever {
     name: "fresh-dir",
-    about: "each trial runs in a copy of the working directory as it was before the first trial",
-    parse: |typed| parse_choice(typed, &["yes"]),
-    apply: |_, start| {
-        start.copies_cwd = true;
+    about: "each trial runs in a copy of the working directory as it was before the first trial: `yes`, or with a `space` in its path",
+    parse: |typed| parse_choice(typed, &["yes", "space"]),
+    apply: |value, start| {
+        start.cwd_copy = Some(match value {
+            "space" => CwdCopy::InSpace,
+            _ => CwdCopy::Plain,
+        });
         Ok(())
     },
     obstacle: |_, trials| find_other_writer(trials).map(Obstacle::of_trials),
@@ -43,8 +57,12 @@ pub(super) static FRESH_DIR: SimpleLever = SimpleLever {
     in_containers: "use a new container for each trial, without the files of this machine",
     search: LeverSearch {
         family: "leftovers",
-        values: &["yes"],
+        values: &["yes", "space"],
         cause: "working directory: it needs the path of its working directory, or files of earlier trials",
+        value_causes: &[(
+            "space",
+            "working directory: it fails with a space in its path",
+        )],
         cause_if_removed: Some("leftovers: files of earlier trials change its result"),
         ..SEARCH
     },

@@ -35,7 +35,7 @@ pub(super) fn copy_before_trials(
 
 fn copies_cwd(conditions: &TrialConditions) -> bool {
     // Another error is reported by the trials.
-    TrialStart::new(conditions).is_ok_and(|start| start.copies_cwd)
+    TrialStart::new(conditions).is_ok_and(|start| start.cwd_copy.is_some())
 }
 
 /// Returns the conditions among which a search chooses.

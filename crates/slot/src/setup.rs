@@ -2,7 +2,7 @@
 
 use super::give_to_trial;
 use super::wire::VariantRecipe;
-use provoke_levers::{InputKind, TerminalStreams, TrialStart};
+use provoke_levers::{CwdCopy, InputKind, TerminalStreams, TrialStart};
 use provoke_model::{Text, Trial};
 use provoke_sys::files;
 use provoke_sys::private_folder::PrivateFolder;
@@ -78,14 +78,18 @@ impl TrialSetup {
             steps.push(StartStep::TakeTerminal);
         }
         let copied_cwd = match &recipe.cwd_snapshot {
-            Some((cwd, snapshot)) if start.copies_cwd && is_cwd(recipe, cwd) => {
+            Some((cwd, snapshot)) if start.cwd_copy.is_some() && is_cwd(recipe, cwd) => {
                 let cwd = PathBuf::from(cwd.as_os_str());
                 let name = cwd.file_name().unwrap_or(OsStr::new("root"));
-                let copy = folder_of(recipe, trial)?.join(name);
+                let parent = folder_of(recipe, trial)?;
+                let copy = match start.cwd_copy {
+                    Some(CwdCopy::InSpace) => parent.join("with spaces").join(name),
+                    _ => parent.join(name),
+                };
                 copy_folder(Path::new(snapshot.as_os_str()), &copy)?;
                 Some((cwd, copy))
             }
-            _ if start.copies_cwd => {
+            _ if start.cwd_copy.is_some() => {
                 return Err(io::Error::other(
                     "the working directory was not copied before the first trial",
                 ));
@@ -111,7 +115,7 @@ impl TrialSetup {
 
 /// Removes the copy of the working directory.
 pub(super) fn remove_copied_cwd(recipe: &VariantRecipe, trial: &Trial) {
-    if recipe.start.copies_cwd
+    if recipe.start.cwd_copy.is_some()
         && let Ok(folder) = folder_of(recipe, trial)
     {
         let _ = files::remove_tree(&folder);

@@ -237,17 +237,24 @@ fn one_of_two_copies_is_judged() {
 fn each_trial_runs_in_a_copy_of_the_working_directory_from_before_the_first_trial() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "text").unwrap();
-    let mut run = Command::new(PROVOKE);
-    run.args(["run", "-n", "3", "--under", "fresh-dir", "--out", "run"])
-        .args(["--", "sh", "-c", "mkdir left && cat file && rm file"])
-        .current_dir(folder.path())
-        .env("XDG_CACHE_HOME", folder.path().join("cache"));
-    let output = limited::output(&mut run).unwrap();
-    assert!(output.status.success(), "{output:?}");
-    assert!(folder.path().join("file").exists() && !folder.path().join("left").exists());
-    let trials = fs::read_dir(folder.path().join("run/trials")).unwrap();
-    assert_eq!(trials.count(), 0);
-    assert!(!folder.path().join("run/.working-directory").exists());
+    for (copy, path) in [
+        ("fresh-dir", "! ls $PWD 2>&1"),
+        ("fresh-dir=space", "ls $PWD 2>&1"),
+    ] {
+        let script = format!("mkdir left && cat file && rm file && if {path}; then exit 3; fi");
+        let mut run = Command::new(PROVOKE);
+        run.args(["run", "-n", "3", "--under", copy, "--out", copy])
+            .args(["--", "sh", "-c", &script])
+            .current_dir(folder.path())
+            .env("XDG_CACHE_HOME", folder.path().join("cache"));
+        let output = limited::output(&mut run).unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert!(folder.path().join("file").exists() && !folder.path().join("left").exists());
+        let trials = fs::read_dir(folder.path().join(copy).join("trials")).unwrap();
+        assert_eq!(trials.count(), 0);
+        let snapshot = folder.path().join(copy).join(".working-directory");
+        assert!(!snapshot.exists());
+    }
 }
 
 #[test]
