@@ -292,7 +292,7 @@ fn rate_sentence(report: &Report, trial: &Trial) -> Option<String> {
             words::format_percent(point)
         )),
         _ => Some(format!(
-            "It failed in {failures} of {}.",
+            "In the run, it failed in {failures} of {}.",
             words::format_count(trials, "trial")
         )),
     }

@@ -55,7 +55,7 @@ impl Lever for User {
             family: "user",
             values: &["nobody"],
             sham: Some("root"),
-            cause: "user: it needs rights of the user root",
+            cause: "user: it needs rights or the home directory of the user root",
             cause_if_removed: Some("user: it fails with the rights of the user root"),
             is_harsh: true,
             ..SEARCH

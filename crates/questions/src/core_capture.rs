@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// Number of captured crashes of each variant that is enough.
 const ENOUGH: u64 = 3;
+/// Number of conditions of a search whose crashes are captured.
+const CONDITIONS: usize = 4;
 /// Number of crashes without evidence after which the capture is given up.
 const INCONCLUSIVE_LIMIT: u64 = 6;
 /// Minimum time for the capture, however short the measurement was.
@@ -123,13 +125,22 @@ impl CapturePolicy {
     }
 }
 
-/// Returns the variants that crashed; in a search, only the failing variant is needed.
+/// Returns the variants that crashed. In a search, only the failing variant is needed; of many conditions, those under
+/// which it crashed most often.
 fn crashed_variants(state: &State) -> impl Iterator<Item = (VariantId, &Tally)> {
-    let searched = state.goal.question.as_search().is_some();
+    let question = &state.goal.question;
+    let searched = question.as_search().is_some();
     let crashed = state
         .all_tallies()
         .filter(|(_, tally)| crash_count(tally) > 0);
-    crashed.filter(move |(id, _)| !searched || *id == State::FAILING)
+    let mut crashed: Vec<(VariantId, &Tally)> = crashed
+        .filter(move |(id, _)| !searched || *id == State::FAILING)
+        .collect();
+    if question.as_why().is_some() {
+        crashed.sort_by_key(|(id, tally)| (Reverse(crash_count(tally)), *id));
+        crashed.truncate(CONDITIONS);
+    }
+    crashed.into_iter()
 }
 
 /// How many crashes of a variant were captured, and how many are wanted with a stack.

@@ -159,11 +159,10 @@ pub fn export_short_summary(run: &MaskedRun<'_>, out: &mut dyn io::Write) -> io:
 
 /// Returns the headline of a document, and its first facts.
 pub fn summarize_document(document: &provoke_words::document::Document, facts: usize) -> String {
-    let mut text = format!("**{}**\n\n", escape_markdown(&document.headline));
-    for fact in document.facts.iter().take(facts) {
-        text += &format!("- {}\n", escape_markdown(fact));
-    }
-    text
+    let headline = format!("**{}**\n\n", escape_markdown(&document.headline));
+    let facts = document.facts.iter().take(facts);
+    let facts = facts.map(|fact| format!("- {}\n", escape_markdown(fact)));
+    headline + &facts.collect::<String>()
 }
 
 /// Maximum length of the command in the title.

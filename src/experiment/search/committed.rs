@@ -7,6 +7,7 @@ use provoke_plan::Scenario;
 use provoke_prepare as prepare;
 use provoke_prepare::{Commit, CommitHistory};
 use provoke_words::diagnostic::Diagnostic;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
@@ -67,7 +68,7 @@ pub(super) fn check_committed(
         Some(script) => Err(Diagnostic::of_field(
             "command",
             format!("the commits do not contain the script `{script}`"),
-            if script.to_string().ends_with(".py") {
+            if Path::new(script.as_os_str()).extension() == Some(OsStr::new("py")) {
                 "put it outside of the repository, give its absolute path, and add -e PYTHONPATH=. if it imports modules of the repository"
             } else {
                 "put it outside of the repository, and give its absolute path"

@@ -285,9 +285,30 @@ fn another_failure_under_a_condition_is_named_and_not_counted() {
     }
     assert!(answer["others"].as_u64() > Some(0), "{output}");
     for line in [
-        "  another failure under each of tz=Pacific/Kiritimati and tz=America/St_Johns: exit 2\n",
+        "It fails in another way under each of tz=Pacific/Kiritimati and tz=America/St_Johns: exit 2\n",
         " trials with a failure other than exit 1\n",
     ] {
         assert!(output.stdout.contains(line), "{output}");
+    }
+}
+
+#[test]
+fn conditions_of_another_failure_than_that_of_plain_trials_are_found() {
+    let sandbox = Sandbox::new();
+    let script = "[ $PROVOKE_TRIAL = 2 ] && exit 1; test \"$(date +%z)\" = +0000 || exit 2";
+    let flags = words("--env TZ=UTC --try tz --try umask -- sh -c");
+    let (report, output) = sandbox.run_with_report("why", &[&flags[..], &[script]].concat());
+    assert_eq!(
+        (report["verdict"].as_str(), output.code),
+        (Some("found"), Some(0)),
+        "{output}"
+    );
+    for part in [
+        "It fails in another way under ",
+        ": exit 2",
+        "no condition found for the failure of plain trials: exit 1",
+        "provoke why --only sig:",
+    ] {
+        assert!(output.stdout.contains(part), "{part}: {output}");
     }
 }

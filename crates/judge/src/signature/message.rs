@@ -61,7 +61,7 @@ pub(super) fn of_words(
 
 /// Returns whether a line contains a reason; a progress line would give every trial another name.
 fn is_complaint(line: &str) -> bool {
-    const WORDS: [&str; 28] = [
+    const WORDS: [&str; 37] = [
         "error",
         "fail",
         "fatal",
@@ -90,6 +90,15 @@ fn is_complaint(line: &str) -> bool {
         "unknown",
         "unsupported",
         "usage:",
+        "too many",
+        "too long",
+        "expired",
+        "in use",
+        "rejected",
+        "illegal",
+        "out of range",
+        "out of memory",
+        "broken pipe",
     ];
     let line = line.to_lowercase();
     WORDS.iter().any(|word| line.contains(word))

@@ -5,6 +5,7 @@ use super::condition_report::{
     ConditionReport, ConditionVerdict, SeedReport, counts, report_condition,
 };
 use super::memory::WhyMemory;
+use super::other_failures::{self, OtherFailureReport};
 use crate::answer::{
     AnswerContext, AnswerText, NOT_KNOWN, VariantSummary, independence_assumptions, one_of,
 };
@@ -13,8 +14,8 @@ use provoke_levers::find_lever;
 use provoke_model::{PLAIN, VariantId};
 use provoke_plan::Scenario;
 use provoke_state::State;
-use provoke_stats::real;
 use provoke_stats::screen::{Screen, ScreenPhase, SuiteScreen};
+use provoke_stats::{fisher, real};
 use provoke_words as words;
 use provoke_words::document::{Cell, Column, Place, SuggestedCommand, Table};
 use provoke_words::untrusted::{SafeText, shell_word};
@@ -50,6 +51,8 @@ pub struct WhyAnswer {
     pub assumptions: Vec<String>,
     /// Trials with other failures than the one that is counted.
     pub others: u64,
+    /// Conditions under which another failure is more frequent.
+    pub other_failures: Vec<OtherFailureReport>,
     #[serde(skip)]
     #[cfg_attr(feature = "schema", schemars(skip))]
     command: String,
@@ -61,10 +64,6 @@ pub struct WhyAnswer {
     #[serde(skip)]
     #[cfg_attr(feature = "schema", schemars(skip))]
     failure: Option<String>,
-    /// The most frequent other failure of plain trials.
-    #[serde(skip)]
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    plain_others: Option<String>,
 }
 
 impl WhyAnswer {
@@ -88,11 +87,15 @@ impl WhyAnswer {
             causes: Vec::new(),
             error_rate: state.goal.alpha.to_probability(),
             assumptions: list_assumptions(state),
+            other_failures: memory
+                .other_failures()
+                .iter()
+                .map(|other| OtherFailureReport::new(other, items))
+                .collect(),
             others: state.all_tallies().map(|(_, tally)| tally.other).sum(),
             command: main_command(state),
             started_at: state.origin.started_at,
             failure: memory.plain_failure_title(),
-            plain_others: state.tally_of(VariantId(0)).title_of_others(),
         };
         answer.causes = answer.find_causes();
         answer.sentence = answer.write_sentence(WhyPolicy.verdict_of(state));
@@ -142,6 +145,21 @@ impl WhyAnswer {
         if !parts.is_empty() {
             return words::capitalize_first(&parts.join("; "));
         }
+        if let (Verdict::Found, [first, ..]) = (verdict, self.other_failures.as_slice()) {
+            let failure = words::sanitize_line(&first.failure);
+            let names = self.other_failures.iter().map(|other| &*other.condition);
+            return match names.collect::<Vec<&str>>().as_slice() {
+                [name] => format!(
+                    "It fails in another way under {name}: {failure} in {} trials, and in {} without it",
+                    first.with.in_words(),
+                    first.without.in_words()
+                ),
+                names => format!(
+                    "It fails in another way under {}: {failure}",
+                    list_each(names)
+                ),
+            };
+        }
         let tried = self.found(ConditionVerdict::NoDifferenceSeen).len();
         let plain = format!("{} plain trials failed", self.plain.in_words());
         sentence_without_condition(verdict, tried, &plain)
@@ -164,7 +182,14 @@ impl WhyAnswer {
         let compared = self.found(ConditionVerdict::NoDifferenceSeen).into_iter();
         let failing = compared.filter(move |condition| {
             let is_plain = condition.compared_with == PLAIN;
-            !is_plain && self.plain.failures == 0 && condition.without.failures > 0
+            let (without, plain) = (condition.without, self.plain);
+            let compared = fisher(
+                without.failures,
+                without.trials,
+                plain.failures,
+                plain.trials,
+            );
+            !is_plain && compared.greater <= other_failures::ERROR
         });
         failing.filter_map(move |condition| {
             let reference = &condition.compared_with;
@@ -178,22 +203,53 @@ impl WhyAnswer {
         })
     }
 
-    /// Names the conditions under which the program failed in another way that plain trials do not show.
-    fn other_failures(&self) -> impl Iterator<Item = String> {
+    /// Names the conditions whose trials all failed in another way, but too few to tell.
+    fn unproven_failures(&self) -> impl Iterator<Item = String> {
         let mut known: Vec<(&str, Vec<&str>)> = Vec::new();
-        for condition in &self.conditions {
-            let other = condition.other_failure.as_deref();
-            if let Some(title) = other.filter(|other| self.plain_others.as_deref() != Some(other)) {
-                match known.iter_mut().find(|(known, _)| *known == title) {
-                    Some((_, names)) => names.push(&condition.name),
-                    None => known.push((title, vec![&condition.name])),
-                }
+        for condition in self.found(ConditionVerdict::NotTested) {
+            let title = condition.other_failure.as_deref();
+            let Some(title) = title.filter(|_| !self.has_other_failure(condition)) else {
+                continue;
+            };
+            match known.iter_mut().find(|(known, _)| *known == title) {
+                Some((_, names)) => names.push(&condition.name),
+                None => known.push((title, vec![&condition.name])),
             }
         }
         known.into_iter().map(|(title, names)| {
             let title = words::sanitize_line(title);
-            format!("another failure under {}: {title}", list_each(&names))
+            format!(
+                "perhaps another failure under {}: {title}",
+                list_each(&names)
+            )
         })
+    }
+
+    fn has_other_failure(&self, condition: &ConditionReport) -> bool {
+        let mut others = self.other_failures.iter();
+        others.any(|other| other.condition == condition.name)
+    }
+
+    /// Returns a table of the conditions of other failures.
+    fn table_of_others(&self) -> Table {
+        let columns = vec![
+            Column::words("condition"),
+            Column::numbers("with it"),
+            Column::numbers("without"),
+            Column::remarks("another failure"),
+        ];
+        let rows = self.other_failures.iter().map(|other| {
+            [
+                other.condition.clone(),
+                other.with.in_words(),
+                other.without.in_words(),
+                other.failure.clone(),
+            ]
+            .map(Cell::text)
+            .to_vec()
+        });
+        Table::new("Conditions of other failures", Place::Screen, columns)
+            .with_rows(rows.collect::<Vec<_>>())
     }
 
     /// Returns the conditions that could not be tried, with the reasons. The others were not needed for the answer.
@@ -300,15 +356,32 @@ impl AnswerText for WhyAnswer {
             _ => format!("possible cause: {cause}"),
         }));
         lines.extend(self.failing_references());
-        lines.extend(self.other_failures());
-        if self.others > 0 {
+        if self.all_found().is_empty()
+            && !self.other_failures.is_empty()
+            && let Some(failure) = &self.failure
+        {
+            let failure = words::sanitize_line(failure);
             lines.push(format!(
-                "not counted: {} with a failure other than {}",
-                words::format_count(self.others, "trial"),
-                words::sanitize_line(self.failure.as_deref().unwrap_or("the first one"))
+                "no condition found for the failure of plain trials: {failure}"
             ));
         }
-        lines.extend(limit_lines(self.untested(), self.error_rate));
+        lines.extend(self.unproven_failures());
+        if self.others > 0 {
+            let others = words::format_count(self.others, "trial");
+            lines.push(match &self.failure {
+                Some(failure) => format!(
+                    "not counted: {others} with a failure other than {}",
+                    words::sanitize_line(failure)
+                ),
+                None => format!("not counted: {others} with another failure"),
+            });
+        }
+        let of_others = if self.other_failures.is_empty() {
+            0.0
+        } else {
+            other_failures::ERROR
+        };
+        lines.extend(limit_lines(self.untested(), self.error_rate + of_others));
         lines
     }
 
@@ -372,6 +445,7 @@ impl AnswerText for WhyAnswer {
         let tried = Table::new("No difference seen", Place::Details, tried);
         vec![
             found.with_rows(found_rows),
+            self.table_of_others(),
             pairs,
             tried.with_rows(other_rows),
             untested_table(self.untested()),
@@ -385,7 +459,10 @@ impl AnswerText for WhyAnswer {
             .map(|condition| condition.name.as_str())
             .collect();
         match verdict {
-            Verdict::Found if names.is_empty() => "the seed decides".to_owned(),
+            Verdict::Found if names.is_empty() => match self.other_failures.first() {
+                Some(other) => format!("another failure under {}", other.condition),
+                None => "the seed decides".to_owned(),
+            },
             Verdict::Found => list_names(&names),
             Verdict::NotThere => NOT_FOUND.to_owned(),
             _ => NOT_KNOWN.to_owned(),
@@ -412,7 +489,8 @@ impl AnswerText for WhyAnswer {
                 1 => ("reproduce it".to_owned(), "is it fixed?".to_owned()),
                 _ => {
                     let lever = condition.name.split('=').next().unwrap_or_default();
-                    (format!("reproduce {lever}"), format!("is {lever} fixed?"))
+                    let fixed = format!("fixed under {lever}?");
+                    (format!("reproduce {lever}"), fixed)
                 }
             };
             let under = format!("--under {}", shell_word(condition.name.as_ref()));
@@ -421,12 +499,35 @@ impl AnswerText for WhyAnswer {
             let run = format!("provoke run -n {trials_to_fail} {under} {command}");
             let baseline = format!("--baseline {failures}/{trials}");
             let fixed = format!("provoke confirm {baseline} {under} {command}");
+            let fixed = SuggestedCommand::new(&confirm, fixed);
+            // A failure that also occurs without the condition would count as one that is not fixed.
+            let has_others = condition.without.failures + self.plain.failures > 0;
             [
-                SuggestedCommand::new(&reproduce, run),
-                SuggestedCommand::new(&confirm, fixed),
+                Some(SuggestedCommand::new(&reproduce, run)),
+                (!has_others).then_some(fixed),
+            ]
+            .into_iter()
+            .flatten()
+        });
+        let seeds = self.seeds.iter().filter(|seeds| seeds.decides);
+        let seeds = seeds.filter_map(|seeds| {
+            let under = shell_word(format!("{}={}", seeds.name, seeds.fails.first()?).as_ref());
+            let run = format!("provoke run -n 5 --under {under} {command}");
+            Some(SuggestedCommand::new("reproduce it", run))
+        });
+        let others = self.other_failures.iter().take(1).flat_map(|other| {
+            let only = format!("--only sig:{}", other.signature);
+            let under = format!("--under {}", shell_word(other.condition.as_ref()));
+            let trials = trials_to_reproduce(other.with);
+            [
+                SuggestedCommand::new(
+                    "the other failure",
+                    format!("provoke run -n {trials} {only} {under} {command}"),
+                ),
+                SuggestedCommand::new("its conditions", format!("provoke why {only} {command}")),
             ]
         });
-        commands.collect()
+        commands.chain(seeds).chain(others).collect()
     }
 
     fn assumptions(&self) -> &[String] {

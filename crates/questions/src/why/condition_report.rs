@@ -175,8 +175,11 @@ pub(super) fn report_condition(
     }
     let set = VariantChoice::Set(Subset(vec![u32::try_from(index).ok()?]));
     let variant = state.find_variant(&set);
-    let other_failure = variant.and_then(|variant| state.tally_of(variant).title_of_others());
-    let reason = memory.untested_reason(index).or_else(|| {
+    let untested = memory.untested_reason(index);
+    let variant_of_failures = variant.filter(|_| untested.is_none());
+    let other_failure =
+        variant_of_failures.and_then(|variant| state.tally_of(variant).title_of_others());
+    let reason = untested.or_else(|| {
         let other = words::sanitize_line(other_failure.as_ref()?);
         Some(format!("it fails in another way: {other}"))
     });

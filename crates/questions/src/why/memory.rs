@@ -1,6 +1,7 @@
 //! Learns under which conditions the program fails.
 
 use super::conditions::screen_conditions;
+use super::other_failures::{OtherFailure, TrialEnds};
 use provoke_model::{
     BugFilter, CaseEnd, CaseRecord, Failure, FailureKind, FailureName, Goal, InconclusiveReason,
     Outcome, Signature, Trial, TrialsPlan, WhyQuestion,
@@ -19,6 +20,10 @@ pub(super) struct WhyMemory {
     plain_failure: Option<(FailureKind, Signature)>,
     /// Conditions without a result, with the reasons.
     without_result: BTreeMap<usize, &'static str>,
+    /// How trials of a program ended with one condition or none.
+    ends: TrialEnds,
+    /// Whether the user says which failures count.
+    is_chosen: bool,
 }
 
 /// The statistics of a search: one outcome for each trial, or one for each test of a suite.
@@ -75,6 +80,26 @@ impl WhyMemory {
         Some(signature.title.clone())
     }
 
+    /// Returns the conditions of other failures.
+    pub(super) fn other_failures(&self) -> Vec<OtherFailure<'_>> {
+        let target = self.plain_target();
+        target.map_or_else(Vec::new, |target| self.ends.other_failures(target))
+    }
+
+    /// Returns the next condition to try alone after a search without a result, because it may cause another failure.
+    pub(super) fn next_candidate(&self) -> Option<usize> {
+        if self.screen.has_claim() {
+            return None;
+        }
+        self.ends.next_candidate(self.plain_target()?)
+    }
+
+    /// Returns the failure that is looked for, if it is the first one of plain trials.
+    fn plain_target(&self) -> Option<FailureName<'_>> {
+        let (kind, signature) = self.plain_failure.as_ref().filter(|_| !self.is_chosen)?;
+        Some(FailureName { kind, signature })
+    }
+
     /// Returns the memory before the first trial.
     pub(super) fn new(goal: &Goal, trials: &TrialsPlan, question: &WhyQuestion) -> Self {
         let space = trials.space.as_ref();
@@ -96,6 +121,8 @@ impl WhyMemory {
             screen,
             plain_failure: None,
             without_result: BTreeMap::new(),
+            ends: TrialEnds::default(),
+            is_chosen: !trials.rules.only.is_empty() || question.known.is_some(),
         }
     }
 }
@@ -115,6 +142,17 @@ fn test_outcomes(record: Option<&CaseRecord>) -> Vec<screen::Outcome> {
     };
     let ends = record.map(CaseRecord::decode_ends).unwrap_or_default();
     ends.into_iter().map(outcome).collect()
+}
+
+/// Returns whether a runtime could not start the program: a limit is below what it needs for itself.
+fn is_failed_start(failure: &Failure) -> bool {
+    const MESSAGES: [&str; 3] = [
+        "Could not create the Java Virtual Machine",
+        "Error occurred during initialization of VM",
+        "A fatal exception has occurred. Program will exit",
+    ];
+    let title = &failure.signature.title;
+    MESSAGES.iter().any(|message| title.contains(message))
 }
 
 impl Memory for WhyMemory {
@@ -146,19 +184,28 @@ impl Memory for WhyMemory {
             let name = || (failure.kind.clone(), failure.signature.clone());
             self.plain_failure.get_or_insert_with(name);
         }
-        if let (Outcome::Inconclusive(InconclusiveReason::NotStarted), [condition]) =
-            (outcome, set.as_slice())
-        {
+        let is_started = match outcome {
+            Outcome::Inconclusive(reason) => *reason != InconclusiveReason::NotStarted,
+            _ => !outcome.any_failure().is_some_and(is_failed_start),
+        };
+        if let ([condition], false) = (set.as_slice(), is_started) {
             let reason = "the command cannot be started under it";
             self.without_result.insert(*condition, reason);
+        }
+        // An inconclusive trial with a condition counts as one that did not fail, so that the condition is given up.
+        if set.len() == 1 || !matches!(outcome, Outcome::Inconclusive(_)) {
+            let failure = outcome.any_failure().filter(|_| is_started);
+            self.ends.add_trial(&set, failure);
         }
         match &mut self.screen {
             ConditionScreen::Program(screen) => screen.record(
                 &set,
                 match outcome {
                     Outcome::Pass => screen::Outcome::Passed,
-                    Outcome::Fail(_) => screen::Outcome::Failed,
-                    Outcome::Other(_) | Outcome::Inconclusive(_) => screen::Outcome::NotCounted,
+                    Outcome::Fail(_) if is_started || set.is_empty() => screen::Outcome::Failed,
+                    Outcome::Fail(_) | Outcome::Other(_) | Outcome::Inconclusive(_) => {
+                        screen::Outcome::NotCounted
+                    }
                 },
             ),
             ConditionScreen::Suite(screen) => {

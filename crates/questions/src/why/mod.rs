@@ -4,6 +4,7 @@ mod answer;
 mod condition_report;
 mod conditions;
 mod memory;
+mod other_failures;
 mod plan;
 mod policy;
 mod suite_answer;

@@ -12,7 +12,7 @@ pub struct WhyPolicy;
 
 impl Policy for WhyPolicy {
     fn next_step(&self, state: &State) -> Step {
-        let Some(WhyMemory { screen, .. }) = state.learned() else {
+        let Some(memory) = state.learned::<WhyMemory>() else {
             return Step::Done;
         };
         if is_spent(state) {
@@ -21,26 +21,36 @@ impl Policy for WhyPolicy {
         let running: Vec<Vec<usize>> = under_way(state)
             .filter_map(|id| state.kept_set(id))
             .collect();
-        match screen.next(&running) {
-            Next::Trial(set) => {
-                let items = set.into_iter().filter_map(|item| u32::try_from(item).ok());
-                step_for_choice(state, VariantChoice::Set(Subset(items.collect())))
-            }
+        let launch = |set: Vec<usize>| {
+            let items = set.into_iter().filter_map(|item| u32::try_from(item).ok());
+            step_for_choice(state, VariantChoice::Set(Subset(items.collect())))
+        };
+        match memory.screen.next(&running) {
+            Next::Trial(set) => launch(set),
             Next::Wait => Step::Wait,
-            Next::Done => Step::wait_or_done(state),
+            Next::Done if !running.is_empty() => Step::Wait,
+            Next::Done => memory.next_candidate().map_or_else(
+                || Step::wait_or_done(state),
+                |condition| launch(vec![condition]),
+            ),
         }
     }
 
     fn verdict_of(&self, state: &State) -> Verdict {
-        let Some(WhyMemory { screen, .. }) = state.learned() else {
+        let Some(memory) = state.learned::<WhyMemory>() else {
             return Verdict::CouldNotTest;
         };
+        let screen = &memory.screen;
         if nothing_counts(state) || screen.lacks_tests() {
             Verdict::CouldNotTest
         } else if screen.has_claim() {
             Verdict::Found
-        } else if screen.next(&[]) == Next::Done {
-            Verdict::NotThere
+        } else if screen.next(&[]) == Next::Done && memory.next_candidate().is_none() {
+            if memory.other_failures().is_empty() {
+                Verdict::NotThere
+            } else {
+                Verdict::Found
+            }
         } else {
             Verdict::Undecided
         }
