@@ -175,6 +175,16 @@ pub fn run_checkup(machine: &MachineFacts) -> DoctorReport {
             oom_for_certain: machine.memory_obstacle.is_none(),
             holds: matches!(machine.hold_proof, HoldProof::Held { .. }),
         },
-        checks: checks::ALL.iter().map(|check| check(machine)).collect(),
+        checks: checks::ALL
+            .map(|(name, check)| {
+                let (state, seen, fix) = check(machine);
+                CheckResult {
+                    name,
+                    state,
+                    seen,
+                    fix,
+                }
+            })
+            .to_vec(),
     }
 }

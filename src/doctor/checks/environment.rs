@@ -1,20 +1,14 @@
 //! Checks of cgroups, container, first process and environment.
 
-use super::{failed_check, passed_check};
-use crate::doctor::{CheckResult, CheckState, MachineFacts};
+use super::{Finding, bad, better, passed};
+use crate::doctor::MachineFacts;
 use provoke_sys::core_pattern::CoreDestination;
 
-pub(super) fn memory_group(machine: &MachineFacts) -> CheckResult {
-    let name = "memory-group";
+pub(super) fn memory_group(machine: &MachineFacts) -> Finding {
     let Some(obstacle) = machine.memory_obstacle else {
-        return passed_check(
-            name,
-            "trials run in memory control groups: OOM kills are certain",
-        );
+        return passed("trials run in memory control groups: OOM kills are certain");
     };
-    failed_check(
-        CheckState::Better,
-        name,
+    better(
         format!(
             "{}: OOM kills are only probable",
             obstacle.describe("memory")
@@ -23,25 +17,19 @@ pub(super) fn memory_group(machine: &MachineFacts) -> CheckResult {
     )
 }
 
-pub(super) fn check_container(machine: &MachineFacts) -> CheckResult {
-    let name = "container";
+pub(super) fn check_container(machine: &MachineFacts) -> Finding {
     let helper = matches!(machine.destination, Some(CoreDestination::Helper { .. }));
     match &machine.container {
-        None => passed_check(name, "no container detected"),
-        Some(kind) if helper => failed_check(
-            CheckState::Bad,
-            name,
+        None => passed("no container detected"),
+        Some(kind) if helper => bad(
             format!(
                 "this is a container ({kind}), and the host passes cores to a program on the host"
             ),
             "on the host: sysctl kernel.core_pattern=core.%p",
         ),
-        Some(kind) => passed_check(
-            name,
-            format!(
-                "this is a container ({kind}); the core setting of the host applies, and core files are written here"
-            ),
-        ),
+        Some(kind) => passed(format!(
+            "this is a container ({kind}); the core setting of the host applies, and core files are written here"
+        )),
     }
 }
 
@@ -58,40 +46,30 @@ const REAPERS: [&str; 9] = [
     "tini",
 ];
 
-pub(super) fn check_init(machine: &MachineFacts) -> CheckResult {
-    let name = "init";
+pub(super) fn check_init(machine: &MachineFacts) -> Finding {
     match (&machine.container, &machine.init) {
-        (Some(_), Some(first)) if !REAPERS.contains(&first.as_str()) => failed_check(
-            CheckState::Better,
-            name,
+        (Some(_), Some(first)) if !REAPERS.contains(&first.as_str()) => better(
             format!("PID 1 is `{first}`, which may not reap orphans: they stay as zombies"),
             "docker run --init",
         ),
-        (_, Some(first)) => passed_check(name, format!("PID 1 is `{first}`")),
-        (_, None) => passed_check(name, "cannot read PID 1"),
+        (_, Some(first)) => passed(format!("PID 1 is `{first}`")),
+        (_, None) => passed("cannot read PID 1"),
     }
 }
 
-pub(super) fn check_children(machine: &MachineFacts) -> CheckResult {
-    let name = "children";
+pub(super) fn check_children(machine: &MachineFacts) -> Finding {
     if machine.lists_children {
-        return passed_check(name, "the kernel lists the children of a process");
+        return passed("the kernel lists the children of a process");
     }
-    failed_check(
-        CheckState::Bad,
-        name,
+    bad(
         "the kernel does not list the children of a process: leaked processes are not found",
         "use a kernel with CONFIG_PROC_CHILDREN=y",
     )
 }
 
-pub(super) fn check_variables(machine: &MachineFacts) -> CheckResult {
-    let name = "variables";
+pub(super) fn check_variables(machine: &MachineFacts) -> Finding {
     if machine.influences.is_empty() {
-        return passed_check(
-            name,
-            "no environment variable is set that changes how programs run",
-        );
+        return passed("no environment variable is set that changes how programs run");
     }
     let influences: Vec<String> = machine
         .influences
@@ -104,9 +82,7 @@ pub(super) fn check_variables(machine: &MachineFacts) -> CheckResult {
         .iter()
         .map(|(name, _)| name.as_str())
         .collect();
-    failed_check(
-        CheckState::Better,
-        name,
+    better(
         format!(
             "{}: failure rates apply to this setting only",
             influences.join(", ")

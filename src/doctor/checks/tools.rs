@@ -1,62 +1,45 @@
 //! Checks of other evidence: kernel log, tracing, stack tools, symbols.
 
-use super::{failed_check, passed_check};
+use super::{Finding, bad, better, passed};
 use crate::doctor::machine::TOOLS;
-use crate::doctor::{CheckResult, CheckState, HoldProof, MachineFacts, TracingRights};
+use crate::doctor::{HoldProof, MachineFacts, TracingRights};
 
-pub(super) fn kernel_log(machine: &MachineFacts) -> CheckResult {
-    let name = "kernel-log";
+pub(super) fn kernel_log(machine: &MachineFacts) -> Finding {
     if machine.kernel_log {
-        return passed_check(name, "the kernel log of crashes and OOM kills is readable");
+        return passed("the kernel log of crashes and OOM kills is readable");
     }
-    failed_check(
-        CheckState::Better,
-        name,
+    better(
         "the kernel log of crashes and OOM kills is not readable",
         "run provoke as root, or: sysctl kernel.dmesg_restrict=0; in a container also --cap-add SYSLOG --device /dev/kmsg",
     )
 }
 
-pub(super) fn check_ptrace(machine: &MachineFacts) -> CheckResult {
-    let name = "ptrace";
+pub(super) fn check_ptrace(machine: &MachineFacts) -> Finding {
     if !machine.may_trace() {
-        return failed_check(
-            CheckState::Bad,
-            name,
+        return bad(
             "only root may trace processes: no stacks of hangs",
             "sysctl kernel.yama.ptrace_scope=1",
         );
     }
     match (machine.tracing, &machine.container) {
-        (TracingRights::Descendants, Some(_)) => failed_check(
-            CheckState::Better,
-            name,
+        (TracingRights::Descendants, Some(_)) => better(
             "only processes of trials may be traced: CAP_SYS_PTRACE is missing",
             "docker run --cap-add SYS_PTRACE",
         ),
-        _ => passed_check(
-            name,
-            "processes of trials may be traced: stacks of hangs can be taken",
-        ),
+        _ => passed("processes of trials may be traced: stacks of hangs can be taken"),
     }
 }
 
-pub(super) fn check_holds(machine: &MachineFacts) -> CheckResult {
-    let name = "holds";
+pub(super) fn check_holds(machine: &MachineFacts) -> Finding {
     match &machine.hold_proof {
-        HoldProof::Held { watches: true } => passed_check(
-            name,
+        HoldProof::Held { watches: true } => passed(
             "a thread of a test program was held, and memory can be watched: `provoke hunt` works",
         ),
-        HoldProof::Held { watches: false } => failed_check(
-            CheckState::Better,
-            name,
+        HoldProof::Held { watches: false } => better(
             "a thread was held, but no debug register can be set: `provoke hunt` works without the other side of a race",
             "use a machine or a virtual machine with debug registers",
         ),
-        HoldProof::NotHeld(reason) => failed_check(
-            CheckState::Better,
-            name,
+        HoldProof::NotHeld(reason) => better(
             format!("no thread of a test program could be held: {reason}"),
             match (machine.may_trace(), &machine.container) {
                 (false, _) => "sysctl kernel.yama.ptrace_scope=1",
@@ -69,38 +52,17 @@ pub(super) fn check_holds(machine: &MachineFacts) -> CheckResult {
     }
 }
 
-fn check_tool(machine: &MachineFacts, name: &'static str, fix: &str) -> CheckResult {
+pub(super) fn check_tool(machine: &MachineFacts, name: &'static str, fix: &str) -> Finding {
     let tool_row = TOOLS.iter().find(|(tool_name, _)| *tool_name == name);
     let adds = tool_row.map_or("", |(_, adds)| adds);
     if machine.tools.contains(&name) {
-        return passed_check(name, format!("installed: {adds}"));
+        return passed(format!("installed: {adds}"));
     }
-    failed_check(
-        CheckState::Better,
-        name,
-        format!("not installed; it adds {adds}"),
-        fix,
-    )
-}
-
-pub(super) fn check_gdb(machine: &MachineFacts) -> CheckResult {
-    check_tool(machine, "gdb", &install_command(machine, "gdb"))
-}
-
-pub(super) fn eu_stack(machine: &MachineFacts) -> CheckResult {
-    check_tool(machine, "eu-stack", &install_command(machine, "elfutils"))
-}
-
-pub(super) fn py_spy(machine: &MachineFacts) -> CheckResult {
-    check_tool(machine, "py-spy", "pip install py-spy")
-}
-
-pub(super) fn check_pystack(machine: &MachineFacts) -> CheckResult {
-    check_tool(machine, "pystack", "pip install pystack")
+    better(format!("not installed; it adds {adds}"), fix)
 }
 
 /// Returns the command that installs a package on this machine.
-fn install_command(machine: &MachineFacts, package: &str) -> String {
+pub(super) fn install_command(machine: &MachineFacts, package: &str) -> String {
     match machine.distribution.as_str() {
         "debian" | "ubuntu" => format!("apt install {package}"),
         "fedora" | "rhel" | "centos" | "rocky" | "almalinux" => format!("dnf install {package}"),
@@ -110,13 +72,10 @@ fn install_command(machine: &MachineFacts, package: &str) -> String {
     }
 }
 
-pub(super) fn check_symbols(machine: &MachineFacts) -> CheckResult {
-    let name = "libc-symbols";
+pub(super) fn check_symbols(machine: &MachineFacts) -> Finding {
     match machine.libc_symbols {
-        Some(true) => passed_check(name, "debug symbols of the C library are installed"),
-        Some(false) => failed_check(
-            CheckState::Better,
-            name,
+        Some(true) => passed("debug symbols of the C library are installed"),
+        Some(false) => better(
             "debug symbols of the C library are missing: its frames have fewer names",
             match machine.distribution.as_str() {
                 "fedora" | "rhel" | "centos" | "rocky" | "almalinux" => {
@@ -125,6 +84,6 @@ pub(super) fn check_symbols(machine: &MachineFacts) -> CheckResult {
                 _ => install_command(machine, "libc6-dbg"),
             },
         ),
-        None => passed_check(name, "cannot identify the build of the C library"),
+        None => passed("cannot identify the build of the C library"),
     }
 }
