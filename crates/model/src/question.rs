@@ -237,54 +237,6 @@ impl Question {
         matches!(self, Self::Rate)
     }
 
-    /// Returns the question whether the bug is fixed.
-    pub fn as_confirm(&self) -> Option<&ConfirmQuestion> {
-        match self {
-            Self::Confirm(question) => Some(question),
-            _ => None,
-        }
-    }
-
-    /// Returns the question whether the bug is fixed, to change it.
-    pub fn as_confirm_mut(&mut self) -> Option<&mut ConfirmQuestion> {
-        match self {
-            Self::Confirm(question) => Some(question),
-            _ => None,
-        }
-    }
-
-    /// Returns the comparison of variants.
-    pub fn as_compare(&self) -> Option<&CompareQuestion> {
-        match self {
-            Self::Compare(question) => Some(question),
-            _ => None,
-        }
-    }
-
-    /// Returns the search along a list.
-    pub fn as_bisect(&self) -> Option<&BisectQuestion> {
-        match self {
-            Self::Bisect(question) => Some(question),
-            _ => None,
-        }
-    }
-
-    /// Returns the search along a list, to change it.
-    pub fn as_bisect_mut(&mut self) -> Option<&mut BisectQuestion> {
-        match self {
-            Self::Bisect(question) => Some(question),
-            _ => None,
-        }
-    }
-
-    /// Returns the search for the smallest failing set.
-    pub fn as_reduce(&self) -> Option<&SearchQuestion> {
-        match self {
-            Self::Reduce(question) => Some(question),
-            _ => None,
-        }
-    }
-
     /// Returns the search in a space, along a list or among sets.
     pub fn as_search(&self) -> Option<&SearchQuestion> {
         match self {
@@ -302,46 +254,44 @@ impl Question {
             _ => None,
         }
     }
+}
 
-    /// Returns the search for the lowest failing load level.
-    pub fn as_ramp(&self) -> Option<&RampQuestion> {
-        match self {
-            Self::Ramp(question) => Some(question),
-            _ => None,
-        }
-    }
+/// Defines functions that return the question of one variant, to read it and to change it.
+macro_rules! accessors {
+    ($($variant:ident($question:ident), $meaning:literal: $get:ident $(, $get_mut:ident)?;)*) => {
+        impl Question {
+            $(
+                #[doc = concat!("Returns the ", $meaning, ".")]
+                pub fn $get(&self) -> Option<&$question> {
+                    match self {
+                        Self::$variant(question) => Some(question),
+                        _ => None,
+                    }
+                }
 
-    /// Returns the search for conditions.
-    pub fn as_why(&self) -> Option<&WhyQuestion> {
-        match self {
-            Self::Why(question) => Some(question),
-            _ => None,
+                $(
+                    #[doc = concat!("Returns the ", $meaning, ", to change it.")]
+                    pub fn $get_mut(&mut self) -> Option<&mut $question> {
+                        match self {
+                            Self::$variant(question) => Some(question),
+                            _ => None,
+                        }
+                    }
+                )?
+            )*
         }
-    }
+    };
+}
 
-    /// Returns the search for conditions, to change it.
-    pub fn as_why_mut(&mut self) -> Option<&mut WhyQuestion> {
-        match self {
-            Self::Why(question) => Some(question),
-            _ => None,
-        }
-    }
-
-    /// Returns the search for what failing trials do differently.
-    pub fn as_differ(&self) -> Option<&DifferQuestion> {
-        match self {
-            Self::Differ(question) => Some(question),
-            _ => None,
-        }
-    }
-
-    /// Returns the search for a schedule.
-    pub fn as_hunt(&self) -> Option<&HuntQuestion> {
-        match self {
-            Self::Hunt(question) => Some(question),
-            _ => None,
-        }
-    }
+accessors! {
+    Confirm(ConfirmQuestion), "question whether the bug is fixed": as_confirm, as_confirm_mut;
+    Compare(CompareQuestion), "comparison of variants": as_compare;
+    Bisect(BisectQuestion), "search along a list": as_bisect, as_bisect_mut;
+    Reduce(SearchQuestion), "search for the smallest failing set": as_reduce;
+    Ramp(RampQuestion), "search for the lowest failing load level": as_ramp;
+    Why(WhyQuestion), "search for conditions": as_why, as_why_mut;
+    Differ(DifferQuestion), "search for what failing trials do differently": as_differ;
+    Hunt(HuntQuestion), "search for a schedule": as_hunt;
 }
 
 impl Question {
