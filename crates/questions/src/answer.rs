@@ -49,6 +49,20 @@ pub enum AnswerKind {
     Differ(Box<DifferAnswer>),
 }
 
+/// Returns the sentence and the assumptions of an answer from its fields.
+macro_rules! sentence_and_assumptions {
+    () => {
+        fn sentence(&self) -> &str {
+            &self.sentence
+        }
+
+        fn assumptions(&self) -> &[String] {
+            &self.assumptions
+        }
+    };
+}
+pub(crate) use sentence_and_assumptions;
+
 /// What an answer says, and what a report does with it.
 pub trait AnswerText: Any {
     /// Returns the answer in one sentence.

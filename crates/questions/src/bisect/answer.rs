@@ -10,7 +10,7 @@ use super::culprit_checks::{
 use super::{BisectPolicy, BisectProgress, CandidateBuilds};
 use crate::answer::{
     AnswerText, NOT_KNOWN, NOT_REPRODUCED, VariantSummary, format_confidence,
-    independence_assumptions, one_of, tested_variants,
+    independence_assumptions, one_of, sentence_and_assumptions, tested_variants,
 };
 use crate::search::{not_tested, reproduction_needed, search_assumptions, ways_to_reproduce};
 use crate::{Answer, EarlierTrialsReport, Policy as _, RaiseReport, StopRule, Verdict};
@@ -435,9 +435,7 @@ impl BisectAnswer {
 }
 
 impl AnswerText for BisectAnswer {
-    fn sentence(&self) -> &str {
-        &self.sentence
-    }
+    sentence_and_assumptions!();
 
     fn detail_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
@@ -535,10 +533,6 @@ impl AnswerText for BisectAnswer {
             ));
         }
         lines
-    }
-
-    fn assumptions(&self) -> &[String] {
-        &self.assumptions
     }
 
     fn tables(&self, _: &[VariantSummary], _confidence: f64) -> Vec<Table> {

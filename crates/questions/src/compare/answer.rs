@@ -6,7 +6,7 @@ use super::factors::{FactorReport, factor_effects, fails_where};
 use super::{RacePolicy, RatesPolicy, VariantVerdict, contrasts};
 use crate::answer::{
     AnswerText, DescribedVariants, NOT_KNOWN, RateMeaning, VariantSummary, format_confidence,
-    independence_assumptions, unrecorded_assumption,
+    independence_assumptions, sentence_and_assumptions, unrecorded_assumption,
 };
 use crate::{BaselineReport, Policy as _, StopRule, Verdict};
 use provoke_model::{CompareGoal, CompareQuestion, ConditionDifference, VariantId};
@@ -381,9 +381,7 @@ impl CompareAnswer {
 }
 
 impl AnswerText for CompareAnswer {
-    fn sentence(&self) -> &str {
-        &self.sentence
-    }
+    sentence_and_assumptions!();
 
     fn detail_lines(&self) -> Vec<String> {
         let base = self.baseline.as_ref();
@@ -411,10 +409,6 @@ impl AnswerText for CompareAnswer {
         lines.extend(self.suggest_floor());
         lines.extend(self.suggest_trials());
         lines
-    }
-
-    fn assumptions(&self) -> &[String] {
-        &self.assumptions
     }
 
     fn tables(&self, variants: &[VariantSummary], confidence: f64) -> Vec<Table> {

@@ -11,7 +11,7 @@ use super::policy::clean_needed_for;
 use super::sweep::{SweepMemory, SweepReport, is_never_reached};
 use crate::answer::{
     AnswerText, DescribedVariants, RateMeaning, VariantSummary, counts_of_all, format_confidence,
-    one_of, rate_row, rate_table,
+    one_of, rate_row, rate_table, sentence_and_assumptions,
 };
 use crate::{BaselineReport, ConfirmProgress, FailureCounts, Policy as _, StopRule, Verdict};
 use provoke_model::{
@@ -149,9 +149,7 @@ impl ConfirmAnswer {
 }
 
 impl AnswerText for ConfirmAnswer {
-    fn sentence(&self) -> &str {
-        &self.sentence
-    }
+    sentence_and_assumptions!();
 
     fn detail_lines(&self) -> Vec<String> {
         let base = self.baseline.as_ref();
@@ -220,10 +218,6 @@ impl AnswerText for ConfirmAnswer {
         let shown = sweep.filter(|sweep| sweep.trials > 0 || sweep.failures > 0);
         lines.extend(shown.map(describe_sweep));
         lines
-    }
-
-    fn assumptions(&self) -> &[String] {
-        &self.assumptions
     }
 
     fn tables(&self, variants: &[VariantSummary], _confidence: f64) -> Vec<Table> {

@@ -6,7 +6,7 @@ use super::statements::{DifferenceReport, Narrator, ObservedPoint};
 use super::{DifferPolicy, Policy as _};
 use crate::answer::{
     AnswerContext, AnswerText, NOT_KNOWN, RateMeaning, VariantSummary, independence_assumptions,
-    rate_row, rate_table,
+    rate_row, rate_table, sentence_and_assumptions,
 };
 use crate::{FailureCounts, StopRule, Verdict};
 use provoke_model::VariantId;
@@ -261,9 +261,7 @@ fn second_cause(narrator: &Narrator<'_>, comparison: &PathComparison) -> Option<
 }
 
 impl AnswerText for DifferAnswer {
-    fn sentence(&self) -> &str {
-        &self.sentence
-    }
+    sentence_and_assumptions!();
 
     fn detail_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
@@ -465,10 +463,6 @@ impl AnswerText for DifferAnswer {
             format!("provoke report {run} --md"),
         ));
         commands
-    }
-
-    fn assumptions(&self) -> &[String] {
-        &self.assumptions
     }
 }
 

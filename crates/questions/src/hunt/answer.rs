@@ -9,7 +9,7 @@ use super::races::{RACE_TITLE, RaceReport, seen_races};
 use super::window::{WindowLine, describe_window, window_lines};
 use crate::answer::{
     AnswerContext, AnswerText, RateMeaning, VariantSummary, independence_assumptions, rate_row,
-    rate_table,
+    rate_table, sentence_and_assumptions,
 };
 use crate::differ::describe_lead;
 use crate::{FailureCounts, Policy as _, StopRule, Verdict, rate_interval};
@@ -356,9 +356,7 @@ fn places_of(memory: &HuntMemory, examination: &Examination) -> Vec<HeldPlace> {
 }
 
 impl AnswerText for HuntAnswer {
-    fn sentence(&self) -> &str {
-        &self.sentence
-    }
+    sentence_and_assumptions!();
 
     /// Describes the failure, without the window and the races.
     fn detail_lines(&self) -> Vec<String> {
@@ -486,10 +484,6 @@ impl AnswerText for HuntAnswer {
 
     fn example_trial(&self) -> Option<u64> {
         self.example
-    }
-
-    fn assumptions(&self) -> &[String] {
-        &self.assumptions
     }
 }
 

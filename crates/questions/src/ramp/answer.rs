@@ -4,7 +4,7 @@ use super::RampPolicy;
 use super::refusals::{RefusalReport, refused_amount};
 use crate::answer::{
     AnswerContext, AnswerText, DescribedVariants, NOT_KNOWN, VariantSummary, format_confidence,
-    independence_assumptions, tested_variants,
+    independence_assumptions, sentence_and_assumptions, tested_variants,
 };
 use crate::{Policy as _, StopRule, Verdict};
 use provoke_model::{FailureKind, FailureName, LoadGoal, RampQuestion, VariantId};
@@ -410,9 +410,7 @@ impl RampAnswer {
 }
 
 impl AnswerText for RampAnswer {
-    fn sentence(&self) -> &str {
-        &self.sentence
-    }
+    sentence_and_assumptions!();
 
     /// Describes the rate that is excluded at the highest level without failures, the requests that were refused, and
     /// failures of other kinds at higher levels.
@@ -443,10 +441,6 @@ impl AnswerText for RampAnswer {
             )
         });
         excluded.into_iter().chain(refusals).chain(others).collect()
-    }
-
-    fn assumptions(&self) -> &[String] {
-        &self.assumptions
     }
 
     fn tables(&self, variants: &[VariantSummary], confidence: f64) -> Vec<Table> {

@@ -5,7 +5,7 @@ use super::memory::with_required;
 use super::policy::needs_all_to_run;
 use crate::answer::{
     AnswerText, NOT_KNOWN, NOT_REPRODUCED, VariantSummary, format_confidence,
-    independence_assumptions, tested_variants,
+    independence_assumptions, sentence_and_assumptions, tested_variants,
 };
 use crate::search::{not_tested, reproduction_needed, search_assumptions, ways_to_reproduce};
 use crate::{EarlierTrialsReport, FailureCounts, Policy as _, RaiseReport, StopRule, Verdict};
@@ -323,9 +323,7 @@ impl ReduceAnswer {
 }
 
 impl AnswerText for ReduceAnswer {
-    fn sentence(&self) -> &str {
-        &self.sentence
-    }
+    sentence_and_assumptions!();
 
     fn detail_lines(&self) -> Vec<String> {
         let raised = self.raised.iter().flat_map(RaiseReport::summary_lines);
@@ -368,10 +366,6 @@ impl AnswerText for ReduceAnswer {
             earlier.and_then(|earlier| earlier.describe_earlier_trials("the set of all items")),
         );
         lines
-    }
-
-    fn assumptions(&self) -> &[String] {
-        &self.assumptions
     }
 
     fn result(&self, verdict: Verdict, _: &[VariantSummary]) -> String {

@@ -8,6 +8,7 @@ use super::memory::WhyMemory;
 use super::other_failures::{self, OtherFailureReport};
 use crate::answer::{
     AnswerContext, AnswerText, NOT_KNOWN, VariantSummary, independence_assumptions, one_of,
+    sentence_and_assumptions,
 };
 use crate::{FailureCounts, Policy as _, Verdict};
 use provoke_levers::find_lever;
@@ -330,9 +331,7 @@ pub(super) fn untested_table<'a>(untested: impl Iterator<Item = (&'a str, &'a st
 }
 
 impl AnswerText for WhyAnswer {
-    fn sentence(&self) -> &str {
-        &self.sentence
-    }
+    sentence_and_assumptions!();
 
     fn detail_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
@@ -528,10 +527,6 @@ impl AnswerText for WhyAnswer {
             ]
         });
         commands.chain(seeds).chain(others).collect()
-    }
-
-    fn assumptions(&self) -> &[String] {
-        &self.assumptions
     }
 }
 

@@ -8,7 +8,7 @@ use super::answer::{
 use super::condition_report::{ConditionVerdict, SeedReport, counts, sham_of};
 use super::conditions::condition_of;
 use super::memory::WhyMemory;
-use crate::answer::{AnswerText, NOT_KNOWN, VariantSummary};
+use crate::answer::{AnswerText, NOT_KNOWN, VariantSummary, sentence_and_assumptions};
 use crate::{FailureCounts, Policy as _, Verdict};
 use provoke_model::{ConditionRole, Item, PLAIN, Subset, VariantChoice};
 use provoke_state::State;
@@ -285,9 +285,7 @@ impl TestCondition {
 }
 
 impl AnswerText for SuiteWhyAnswer {
-    fn sentence(&self) -> &str {
-        &self.sentence
-    }
+    sentence_and_assumptions!();
 
     fn detail_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
@@ -408,9 +406,5 @@ impl AnswerText for SuiteWhyAnswer {
                 format!("provoke confirm --baseline {failures}/{trials} {only} {under} {command}"),
             ),
         ]
-    }
-
-    fn assumptions(&self) -> &[String] {
-        &self.assumptions
     }
 }
