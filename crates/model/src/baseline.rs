@@ -1,7 +1,8 @@
 //! Failures before a fix, and the runs that measured them.
 
 use super::{
-    Conditions, EvidenceDepth, Failure, HoldPoint, Signature, SignatureId, Text, is_default,
+    Conditions, EvidenceDepth, Failure, HoldPoint, KnownCrash, Signature, SignatureId, Text,
+    is_default,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -169,6 +170,12 @@ impl Baseline {
 }
 
 impl MeasuredBaseline {
+    /// Returns its bugs, if a run measured them.
+    pub fn into_known_crash(self) -> Option<Box<KnownCrash>> {
+        let (run, bugs) = (self.run?, self.bugs);
+        Some(Box::new(KnownCrash { run, bugs }))
+    }
+
     /// Returns the duration of a passing trial, in seconds.
     pub fn pass_seconds(&self) -> Option<f64> {
         self.pass_us

@@ -146,6 +146,16 @@ pub enum CodeScope {
     Around(Vec<Hold>),
 }
 
+impl CodeScope {
+    /// Returns the files whose path contains one of these texts; without any, the program.
+    pub fn of_parts(parts: &[String]) -> Self {
+        match parts {
+            [] => Self::Own,
+            parts => Self::Named(parts.to_vec()),
+        }
+    }
+}
+
 /// Points that a trial reached, and threads that were held in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

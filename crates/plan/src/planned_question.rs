@@ -51,6 +51,21 @@ pub struct QuestionDraft<'a> {
     pub baseline: Option<MeasuredBaseline>,
 }
 
+impl QuestionDraft<'_> {
+    /// Refuses several variants in a question that examines only one.
+    pub fn require_one_variant(&self, command: &str) -> Result<(), Diagnostic> {
+        let [_, second, ..] = self.variants else {
+            return Ok(());
+        };
+        let message = format!(
+            "`{command}` examines one variant, and there are {}",
+            self.variants.len()
+        );
+        let hint = format!("leave the variants out (`{}`, ...)", second.name);
+        Err(Diagnostic::of_field("variant", message, hint))
+    }
+}
+
 /// A question, and what it changes in the plan of its trials.
 pub struct QuestionPlan {
     /// The question.

@@ -2,9 +2,12 @@
 
 use super::of_goal;
 use provoke_model::{
-    BugFilter, CaptureMode, ExcludedRun, Goal, MeasuredBaseline, RunCounts, TrialsPlan,
+    BugFilter, CaptureMode, ConditionDifference, ExcludedRun, Failure, FailureKind, FailureName,
+    Goal, KnownCrash, MeasuredBaseline, RunCounts, Signature, TrialsPlan,
 };
 use provoke_plan::{OnlyRule, Scenario};
+use provoke_state::State;
+use provoke_survey::differing_conditions;
 use provoke_words as words;
 use provoke_words::diagnostic::Diagnostic;
 use serde::Serialize;
@@ -41,6 +44,32 @@ pub struct BaselineReport {
     pub left_out: Vec<ExcludedRun>,
     /// How the named run differs from the others, if by more than chance; null otherwise.
     pub rates_differ: Option<RateMismatchReport>,
+}
+
+/// Returns the conditions that differ from the baseline.
+pub(super) fn differing_from_baseline(
+    state: &State,
+    baseline: Option<&MeasuredBaseline>,
+) -> Vec<ConditionDifference> {
+    let conditions = baseline.and_then(|base| base.conditions.as_ref());
+    conditions.map_or_else(Vec::new, |conditions| {
+        differing_conditions(&state.trials, &state.origin.host, conditions)
+    })
+}
+
+/// Returns whether a failure is one of the known bugs or, without any, the same as the first failure.
+pub(super) fn is_searched_bug(
+    known: Option<&KnownCrash>,
+    first: Option<&(FailureKind, Signature)>,
+    failure: &Failure,
+) -> bool {
+    match (known, first) {
+        (Some(known), _) if !known.bugs.is_empty() => {
+            known.bugs.iter().any(|bug| bug.may_be(failure))
+        }
+        (_, Some((kind, signature))) => FailureName { kind, signature }.is_same(failure.into()),
+        _ => true,
+    }
 }
 
 /// A baseline of several runs of the same program.

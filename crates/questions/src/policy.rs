@@ -81,6 +81,16 @@ impl Step {
             Self::Done
         }
     }
+
+    /// Launches a trial of the only variant within the limits of trials and of time.
+    pub(super) fn launch_only_variant(state: &State) -> Self {
+        let launched = state.next_id().0 - 1;
+        let is_spent = state.stop.trials.is_some_and(|trials| launched >= trials);
+        if state.stage.is_budget_spent() || is_spent {
+            return Self::wait_or_done(state);
+        }
+        Self::Launch(VariantId(0))
+    }
 }
 
 /// The answer to the question that was asked.

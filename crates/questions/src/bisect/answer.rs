@@ -7,7 +7,7 @@ use super::culprit_checks::{
     EarlierFailingVersion, EarlierFailureMeaning, LocalCheck, RateRise, describe_contradiction,
     earlier_failing, local_check, rate_rise,
 };
-use super::{BisectPolicy, BisectProgress, CandidateBuilds};
+use super::{BisectPolicy, BisectProgress, CandidateBuilds, follows_boundary};
 use crate::answer::{
     AnswerText, NOT_KNOWN, NOT_REPRODUCED, VariantSummary, format_confidence,
     independence_assumptions, one_of, sentence_and_assumptions, tested_variants,
@@ -611,13 +611,6 @@ fn searched_end(state: &State) -> &'static str {
 fn searched_merge(state: &State) -> Option<&Candidate> {
     let space = state.trials.space.as_ref();
     space.and_then(|space| space.merge.as_ref())
-}
-
-/// Returns whether an earlier search found a boundary, so that this one may well find none.
-fn follows_boundary(state: &State) -> bool {
-    let space = state.trials.space.as_ref();
-    let section = space.and_then(|space| space.section.as_ref());
-    section.is_some_and(|section| !section.found.is_empty())
 }
 
 /// Returns the boundaries found so far.

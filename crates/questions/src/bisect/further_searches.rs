@@ -92,7 +92,7 @@ pub fn search_merged(
     with_what_is_left(plan, state)
 }
 
-/// Returns whether an earlier search found a boundary.
+/// Returns whether an earlier search found a boundary, so that this one may well find none.
 pub fn follows_boundary(state: &State) -> bool {
     let section = state
         .trials

@@ -8,13 +8,14 @@ use crate::answer::{
     AnswerText, DescribedVariants, NOT_KNOWN, RateMeaning, VariantSummary, format_confidence,
     independence_assumptions, sentence_and_assumptions, unrecorded_assumption,
 };
+use crate::baseline::differing_from_baseline;
 use crate::{BaselineReport, Policy as _, StopRule, Verdict};
 use provoke_model::{CompareGoal, CompareQuestion, ConditionDifference, VariantId};
 use provoke_state::State;
 use provoke_stats::{self as stats, real};
 use provoke_survey::{
-    DifferingFact, DistinguishingFact, chance_of_coincidence, describe_odds, differing_conditions,
-    differing_facts, distinguishing_facts_of_variants, fact_lines,
+    DifferingFact, DistinguishingFact, chance_of_coincidence, describe_odds, differing_facts,
+    distinguishing_facts_of_variants, fact_lines,
 };
 use provoke_words as words;
 use provoke_words::document::Table;
@@ -121,7 +122,7 @@ impl CompareAnswer {
             chance: None,
             error_rate: alpha,
             assumptions: list_assumptions(state, question),
-            differences: differing_from_baseline(state, question),
+            differences: differing_from_baseline(state, question.baseline.as_deref()),
         };
         let verdicts: Vec<VariantVerdict> = answer
             .variants
@@ -480,17 +481,6 @@ fn not_tested(state: &State) -> String {
     }
 }
 
-/// Returns the conditions that differ from the baseline.
-fn differing_from_baseline(state: &State, question: &CompareQuestion) -> Vec<ConditionDifference> {
-    let baseline_conditions = question
-        .baseline
-        .as_ref()
-        .and_then(|base| base.conditions.as_ref());
-    baseline_conditions.map_or_else(Vec::new, |conditions| {
-        differing_conditions(&state.trials, &state.origin.host, conditions)
-    })
-}
-
 fn list_assumptions(state: &State, question: &CompareQuestion) -> Vec<String> {
     let mut assumptions = independence_assumptions(state);
     let named = question
@@ -508,7 +498,7 @@ fn list_assumptions(state: &State, question: &CompareQuestion) -> Vec<String> {
     if runs.len() > 1 {
         assumptions.extend(unrecorded_assumption("the runs of the baseline", runs));
     }
-    let differences = differing_from_baseline(state, question).into_iter();
+    let differences = differing_from_baseline(state, question.baseline.as_deref()).into_iter();
     assumptions.extend(
         differences.map(|difference| format!("the failure rate does not depend on {difference}")),
     );

@@ -10,7 +10,7 @@
 //!   first, which continues until it has failed often enough *again*. Earlier trials count on neither side, because it
 //!   was chosen for having failed while the others had not.
 
-use crate::blocks::next_in_block;
+use crate::blocks::step_in_block;
 use crate::{Policy, Step, StopRule, Verdict, nothing_counts, trials_without_known_failure};
 use provoke_model::{MeasuredBaseline, VariantId};
 use provoke_state::{State, Tally};
@@ -234,17 +234,13 @@ impl Policy for RacePolicy {
         if !ids().any(|id| candidate(&id)) {
             return Step::Done;
         }
-        if state.stage.is_budget_spent() {
-            return Step::wait_or_done(state);
-        }
         let trial_limit = state.stop.trials.unwrap_or(u64::MAX);
         let room = |id: &VariantId| {
             let aside = state.tally_of(*id).other + course.passes_before(*id);
             let wanted_trials = course.needed.unwrap_or(u64::MAX).saturating_add(aside);
             state.expected_trials(*id) < wanted_trials.min(trial_limit)
         };
-        let next = next_in_block(state, ids().filter(|id| open(id) && room(id)));
-        next.map_or(Step::Wait, Step::Launch)
+        step_in_block(state, ids().filter(|id| open(id) && room(id)))
     }
 
     fn verdict_of(&self, state: &State) -> Verdict {

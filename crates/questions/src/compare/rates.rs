@@ -4,7 +4,7 @@
 //! test may be evaluated after every trial, and the contrast stops when its evidence is enough.
 
 use super::{Contrast, contrasts};
-use crate::blocks::next_in_block;
+use crate::blocks::step_in_block;
 use crate::{Policy, Step, StopRule, Verdict, nothing_counts};
 use provoke_model::VariantId;
 use provoke_state::State;
@@ -120,14 +120,10 @@ impl Policy for RatesPolicy {
         if open.is_empty() {
             return Step::Done;
         }
-        if state.stage.is_budget_spent() {
-            return Step::wait_or_done(state);
-        }
         let trial_limit = state.stop.trials.unwrap_or(u64::MAX);
         let room =
             |id: &VariantId| state.expected_trials(*id) - state.tally_of(*id).other < trial_limit;
-        let next = next_in_block(state, open.into_iter().filter(room));
-        next.map_or(Step::Wait, Step::Launch)
+        step_in_block(state, open.into_iter().filter(room))
     }
 
     fn verdict_of(&self, state: &State) -> Verdict {

@@ -13,13 +13,13 @@ use crate::answer::{
     AnswerText, DescribedVariants, RateMeaning, VariantSummary, counts_of_all, format_confidence,
     one_of, rate_row, rate_table, sentence_and_assumptions,
 };
+use crate::baseline::differing_from_baseline;
 use crate::{BaselineReport, ConfirmProgress, FailureCounts, Policy as _, StopRule, Verdict};
 use provoke_model::{
     Baseline, ConditionDifference, ConfirmQuestion, KnownBug, MeasuredBaseline, VariantId,
 };
 use provoke_state::State;
 use provoke_stats::{self as stats, real};
-use provoke_survey as survey;
 use provoke_words as words;
 use provoke_words::document::{SuggestedCommand, Table};
 use provoke_words::untrusted::SafeText;
@@ -364,17 +364,6 @@ fn describe_others(state: &State) -> String {
         ),
         None => String::new(),
     }
-}
-
-/// Returns the conditions that differ from the baseline.
-fn differing_from_baseline(
-    state: &State,
-    baseline: Option<&MeasuredBaseline>,
-) -> Vec<ConditionDifference> {
-    let baseline_conditions = baseline.and_then(|base| base.conditions.as_ref());
-    baseline_conditions.map_or_else(Vec::new, |conditions| {
-        survey::differing_conditions(&state.trials, &state.origin.host, conditions)
-    })
 }
 
 /// Describes the number and the duration of the required clean trials before the start.

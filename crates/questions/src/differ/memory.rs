@@ -3,9 +3,10 @@
 use super::functions::choose_functions;
 use super::points::KnownPoints;
 use crate::FailureCounts;
+use crate::baseline::is_searched_bug;
 use provoke_model::{
-    CodePoint, CodeScope, DifferQuestion, Failure, FailureKind, FailureName, HoldPlan, Outcome,
-    PathDetail, PathPart, Signature, ThreadEnd, Trial, TrialPath,
+    CodePoint, CodeScope, DifferQuestion, Failure, FailureKind, HoldPlan, Outcome, PathDetail,
+    PathPart, Signature, ThreadEnd, Trial, TrialPath,
 };
 use provoke_state::{Memory, State, TrialFacts};
 use provoke_stats::paths::{
@@ -399,13 +400,11 @@ impl Memory for DifferMemory {
     }
 
     fn is_the_bug(&self, _: &State, failure: &Failure) -> bool {
-        match (&self.question.known, &self.failure) {
-            (Some(known), _) if !known.bugs.is_empty() => {
-                known.bugs.iter().any(|bug| bug.may_be(failure))
-            }
-            (_, Some((kind, signature))) => FailureName { kind, signature }.is_same(failure.into()),
-            _ => true,
-        }
+        is_searched_bug(
+            self.question.known.as_deref(),
+            self.failure.as_ref(),
+            failure,
+        )
     }
 
     fn add_trial(&mut self, _: &State, _: &Trial, facts: &TrialFacts) {

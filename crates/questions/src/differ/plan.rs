@@ -1,7 +1,7 @@
 //! Plans a search for what failing trials do differently.
 
 use super::DifferKind;
-use provoke_model::{CodeScope, DifferQuestion, KnownCrash, Question};
+use provoke_model::{CodeScope, DifferQuestion, MeasuredBaseline, Question};
 use provoke_plan::{PlannedQuestion, QuestionDraft, QuestionPlan, SettingsGroup};
 use provoke_words::diagnostic::Diagnostic;
 use std::time::Duration;
@@ -24,22 +24,9 @@ impl PlannedQuestion for DifferKind {
     }
 
     fn plan(&self, draft: QuestionDraft<'_>) -> Result<QuestionPlan, Diagnostic> {
-        if let [_, second, ..] = draft.variants {
-            let message = format!(
-                "`differ` examines one variant, and there are {}",
-                draft.variants.len()
-            );
-            let hint = format!("leave the variants out (`{}`, ...)", second.name);
-            return Err(Diagnostic::of_field("variant", message, hint));
-        }
-        let known = draft.baseline.and_then(|baseline| {
-            let (run, bugs) = (baseline.run?, baseline.bugs);
-            Some(Box::new(KnownCrash { run, bugs }))
-        });
-        let scope = match &*draft.scenario.differ.observe_in {
-            [] => CodeScope::Own,
-            parts => CodeScope::Named(parts.to_vec()),
-        };
+        draft.require_one_variant("differ")?;
+        let scope = CodeScope::of_parts(&draft.scenario.differ.observe_in);
+        let known = draft.baseline.and_then(MeasuredBaseline::into_known_crash);
         Ok(QuestionPlan {
             time: Some(DURATION),
             stops_if_alike: false,

@@ -25,12 +25,7 @@ impl Policy for DifferPolicy {
         if is_answered(state) {
             return Step::Done;
         }
-        let launched = state.next_id().0 - 1;
-        let is_spent = state.stop.trials.is_some_and(|trials| launched >= trials);
-        if state.stage.is_budget_spent() || is_spent {
-            return Step::wait_or_done(state);
-        }
-        Step::Launch(VariantId(0))
+        Step::launch_only_variant(state)
     }
 
     fn next_held_trial(&self, state: &State) -> Option<HeldTrial> {

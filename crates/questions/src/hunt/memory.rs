@@ -4,6 +4,7 @@ use super::attempts::{hold_at, without_watches};
 use super::examined_failure::TrialEnd;
 use super::held_trials::HeldTrials;
 use crate::FailureCounts;
+use crate::baseline::is_searched_bug;
 use crate::differ::{DifferMemory, Recording, points_of_differences};
 use provoke_model::{
     CodeScope, DifferQuestion, Failure, Hold, HoldPlan, HuntQuestion, InconclusiveReason, Outcome,
@@ -112,10 +113,7 @@ impl Memory for HuntMemory {
     }
 
     fn is_the_bug(&self, _: &State, failure: &Failure) -> bool {
-        let known = self.question.known.as_ref();
-        known.is_none_or(|known| {
-            known.bugs.is_empty() || known.bugs.iter().any(|bug| bug.may_be(failure))
-        })
+        is_searched_bug(self.question.known.as_deref(), None, failure)
     }
 
     fn add_trial(&mut self, state: &State, trial: &Trial, facts: &TrialFacts) {

@@ -1,7 +1,7 @@
 //! Plans a search for a schedule.
 
 use super::HuntKind;
-use provoke_model::{CodeScope, HuntQuestion, KnownCrash, Question};
+use provoke_model::{CodeScope, HuntQuestion, MeasuredBaseline, Question};
 use provoke_plan::{PlannedQuestion, QuestionDraft, QuestionPlan, SettingsGroup};
 use provoke_words::diagnostic::Diagnostic;
 use std::time::Duration;
@@ -24,19 +24,10 @@ impl PlannedQuestion for HuntKind {
     }
 
     fn plan(&self, draft: QuestionDraft<'_>) -> Result<QuestionPlan, Diagnostic> {
+        draft.require_one_variant("hunt")?;
         let QuestionDraft {
-            scenario,
-            variants,
-            baseline,
+            scenario, baseline, ..
         } = draft;
-        if let [_, second, ..] = variants {
-            let message = format!(
-                "`hunt` examines one variant, and there are {}",
-                variants.len()
-            );
-            let hint = format!("leave the variants out (`{}`, ...)", second.name);
-            return Err(Diagnostic::of_field("variant", message, hint));
-        }
         if scenario.trials.held.is_some() {
             let message = "`hunt` searches holds, so `held` has no effect";
             return Err(Diagnostic::of_field(
@@ -45,25 +36,15 @@ impl PlannedQuestion for HuntKind {
                 "leave it out, or use `provoke run`",
             ));
         }
-        let scope = match &*scenario.hunt.hold_in {
-            [] => CodeScope::Own,
-            parts => CodeScope::Named(parts.to_vec()),
-        };
         let functions = baseline.as_ref().map(|baseline| baseline.functions.clone());
         let leading = baseline
             .as_ref()
             .map(|baseline| baseline.leading_points.clone());
-        let known_crash = baseline.and_then(|baseline| {
-            Some(Box::new(KnownCrash {
-                run: baseline.run?,
-                bugs: baseline.bugs,
-            }))
-        });
         let question = HuntQuestion {
-            scope,
+            scope: CodeScope::of_parts(&scenario.hunt.hold_in),
             first: functions.unwrap_or_default(),
             leading: leading.unwrap_or_default(),
-            known: known_crash,
+            known: baseline.and_then(MeasuredBaseline::into_known_crash),
         };
         Ok(QuestionPlan {
             time: Some(DURATION),

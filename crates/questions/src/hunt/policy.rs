@@ -86,13 +86,7 @@ impl Policy for HuntPolicy {
         if is_answered(state) {
             return Step::Done;
         }
-        let trials = state.stop.trials;
-        if state.stage.is_budget_spent()
-            || trials.is_some_and(|trials| launched_trials(state) >= trials)
-        {
-            return Step::wait_or_done(state);
-        }
-        Step::Launch(VariantId(0))
+        Step::launch_only_variant(state)
     }
 
     fn next_held_trial(&self, state: &State) -> Option<HeldTrial> {
@@ -247,10 +241,6 @@ fn exploring_timeout(state: &State, memory: &HuntMemory) -> Duration {
                 .max(memory.slowest_failure * FAILURES)
         }),
     }
-}
-
-fn launched_trials(state: &State) -> u64 {
-    state.next_id().0 - 1
 }
 
 /// Returns whether enough plain trials show the natural rate.

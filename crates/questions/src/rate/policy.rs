@@ -1,7 +1,7 @@
 //! `run`: repeats every variant until a number of trials, a failure, an interval width or the time limit is reached.
 
 use super::cases::{case_bounds, compare_cases, compares_cases};
-use crate::blocks::next_in_block;
+use crate::blocks::step_in_block;
 use crate::{Policy, Step, StopRule, Verdict, nothing_counts, trials_without_known_failure};
 use provoke_model::{ExpectedResult, StopLimits, VariantId};
 use provoke_state::{State, Tally};
@@ -20,17 +20,13 @@ impl Policy for RepeatPolicy {
         if open.is_empty() {
             return Step::Done;
         }
-        if state.stage.is_budget_spent() {
-            return Step::wait_or_done(state);
-        }
         let is_wanted = |id: &VariantId| {
             state
                 .stop
                 .trials
                 .is_none_or(|trials| state.expected_trials(*id) < trials)
         };
-        let next = next_in_block(state, open.into_iter().filter(is_wanted));
-        next.map_or(Step::Wait, Step::Launch)
+        step_in_block(state, open.into_iter().filter(is_wanted))
     }
 
     fn verdict_of(&self, state: &State) -> Verdict {

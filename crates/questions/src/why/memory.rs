@@ -2,6 +2,7 @@
 
 use super::conditions::screen_conditions;
 use super::other_failures::{OtherFailure, TrialEnds};
+use crate::baseline::is_searched_bug;
 use provoke_model::{
     BugFilter, CaseEnd, CaseRecord, Failure, FailureKind, FailureName, Goal, InconclusiveReason,
     Outcome, Signature, Trial, TrialsPlan, WhyQuestion,
@@ -164,13 +165,11 @@ impl Memory for WhyMemory {
     }
 
     fn is_the_bug(&self, _: &State, failure: &Failure) -> bool {
-        match (&self.question.known, &self.plain_failure) {
-            (Some(known), _) if !known.bugs.is_empty() => {
-                known.bugs.iter().any(|bug| bug.may_be(failure))
-            }
-            (_, Some((kind, signature))) => FailureName { kind, signature }.is_same(failure.into()),
-            _ => true,
-        }
+        is_searched_bug(
+            self.question.known.as_deref(),
+            self.plain_failure.as_ref(),
+            failure,
+        )
     }
 
     fn add_trial(&mut self, state: &State, trial: &Trial, facts: &TrialFacts) {

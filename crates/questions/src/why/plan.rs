@@ -1,7 +1,7 @@
 //! Plans a search for the conditions under which a program fails.
 
 use super::WhyKind;
-use provoke_model::{KnownCrash, Question, WhyQuestion};
+use provoke_model::{MeasuredBaseline, Question, WhyQuestion};
 use provoke_plan::{PlannedQuestion, QuestionDraft, QuestionPlan, SettingsGroup};
 use provoke_words::diagnostic::Diagnostic;
 
@@ -20,12 +20,8 @@ impl PlannedQuestion for WhyKind {
     }
 
     fn plan(&self, draft: QuestionDraft<'_>) -> Result<QuestionPlan, Diagnostic> {
-        let known = draft.baseline.and_then(|baseline| {
-            let (run, bugs) = (baseline.run?, baseline.bugs);
-            Some(Box::new(KnownCrash { run, bugs }))
-        });
         let question = WhyQuestion {
-            known,
+            known: draft.baseline.and_then(MeasuredBaseline::into_known_crash),
             untested: Vec::new(),
         };
         Ok(QuestionPlan {
