@@ -2,6 +2,7 @@
 
 use provoke_model::{ActorPlan, Container, TrialsPlan};
 use provoke_sys::engine::Engine;
+use provoke_words as words;
 use provoke_words::diagnostic::Diagnostic;
 use std::process::Command;
 
@@ -50,12 +51,9 @@ pub(super) fn has_image(engine: &str, image: &str) -> Result<(), Diagnostic> {
         .lines()
         .filter(|name| !name.contains("<none>"))
         .collect();
-    let more = names.len().saturating_sub(NAMED);
-    let named = names[..names.len() - more].join(", ");
-    let names_text = match (names.len(), more) {
-        (0, _) => "there are no images".to_owned(),
-        (_, 0) => format!("there are {named}"),
-        (_, more) => format!("there are {named} and {more} more"),
+    let names_text = match &*names {
+        [] => "there are no images".to_owned(),
+        names => format!("there are {}", words::list_first(names, NAMED)),
     };
     Err(Diagnostic::could_not(format!(
         "the image `{image}` is not on this machine: {names_text}"

@@ -325,10 +325,6 @@ const NAMED_LEFTOVERS: usize = 5;
 
 /// Says which processes of dead runs were killed.
 fn describe_leftovers(killed: &[String]) -> String {
-    let named = killed[..killed.len().min(NAMED_LEFTOVERS)].join(", ");
-    let more = match killed.len().saturating_sub(NAMED_LEFTOVERS) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("killed what earlier runs could not end: {named}{more}")
+    let named = words::list_first(killed, NAMED_LEFTOVERS);
+    format!("killed what earlier runs could not end: {named}")
 }

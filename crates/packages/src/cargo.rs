@@ -3,11 +3,12 @@
 
 use super::requirements::cannot_read;
 use super::script::{self, quote_word};
-use super::spec::{PackageSpec, list_first};
+use super::spec::{PackageSpec, SHOWN};
 use super::{
     EnvironmentRecipe, VersionList, VersionQuery, ask_tool, project, refuse_unknown_name,
     refuse_with_hint,
 };
+use provoke_words as words;
 use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use serde_json::Value;
@@ -241,7 +242,7 @@ pub(super) fn list_versions(
     }
     let (versions, yanked) = parse_entries(&index_text);
     if !yanked.is_empty() {
-        let yanked = list_first(&yanked);
+        let yanked = words::list_first(&yanked, SHOWN);
         notes.push(format!(
             "left out: yanked versions ({yanked}); to test them, name them: {name}==A,B,C"
         ));

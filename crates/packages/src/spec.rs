@@ -1,6 +1,7 @@
 //! Parses a package specification, `NAME[EXTRA]==A..B`, and selects the versions that match.
 
 use super::{PackageManager, VersionList, refuse_with_hint};
+use provoke_words as words;
 use provoke_words::diagnostic::Diagnostic;
 use provoke_words::names::nearest_names;
 use std::cmp::Ordering;
@@ -25,7 +26,7 @@ pub(super) enum VersionSelection {
 }
 
 /// Number of elements that are shown of a list.
-const SHOWN: usize = 5;
+pub(super) const SHOWN: usize = 5;
 
 impl PackageSpec {
     pub(super) fn parse(manager: PackageManager, text: &str) -> Result<Self, Diagnostic> {
@@ -144,7 +145,7 @@ impl PackageSpec {
         if !(takes_pre || omitted.is_empty()) {
             notes.push(format!(
                 "left out: pre-releases ({}); they are included if an end is a pre-release",
-                list_first(&omitted)
+                words::list_first(&omitted, SHOWN)
             ));
         }
         let versions: Vec<_> = if takes_pre { available } else { released };
@@ -185,15 +186,6 @@ impl PackageSpec {
             format!("{tool} lists no version `{end}` of {name}"),
             format!("{near_text}; name a version that is not listed{other_name}: {name}==A,B,C"),
         )
-    }
-}
-
-/// Returns the first elements of a list, and the number of the others.
-pub(super) fn list_first(names: &[String]) -> String {
-    let shown_names = names[..names.len().min(SHOWN)].join(", ");
-    match names.len().saturating_sub(SHOWN) {
-        0 => shown_names,
-        more => format!("{shown_names} and {more} more"),
     }
 }
 

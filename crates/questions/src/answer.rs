@@ -394,17 +394,12 @@ pub(super) fn unrecorded_assumption(runs: &str, counted: &[RunCounts]) -> Vec<St
     let files: BTreeSet<&String> = counted.iter().flat_map(|run| &run.other_files).collect();
     let names: Vec<String> = files
         .iter()
-        .take(FILES)
         .map(|name| format!("`{}`", words::sanitize_line(name)))
         .collect();
-    let more = match files.len().saturating_sub(FILES) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
     let with_files = (!files.is_empty()).then(|| {
         format!(
-            "files in which these runs differ do not matter: {}{more}",
-            names.join(", ")
+            "files in which these runs differ do not matter: {}",
+            words::list_first(&names, FILES)
         )
     });
     let unrecorded = format!(

@@ -2,6 +2,7 @@
 
 use super::failure_groups::FailureGroup;
 use super::{Report, SignatureReport, VariantReport, group_failures};
+use provoke_words as words;
 use std::collections::HashMap;
 
 /// Maximum number of variants that are named.
@@ -160,11 +161,6 @@ impl CapturedFailure<'_> {
 }
 
 fn list_names<'a>(variants: impl ExactSizeIterator<Item = &'a VariantReport>) -> String {
-    let more = variants.len().saturating_sub(NAMES);
-    let names: Vec<String> = variants.take(NAMES).map(VariantReport::title).collect();
-    let listed = names.join(", ");
-    match more {
-        0 => listed,
-        more => format!("{listed} and {more} more"),
-    }
+    let names: Vec<String> = variants.map(VariantReport::title).collect();
+    words::list_first(&names, NAMES)
 }

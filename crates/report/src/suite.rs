@@ -299,16 +299,11 @@ impl SuiteReport {
             lines.push(format!("{starts} did not happen{cause}"));
         }
         for cluster in &self.clusters {
-            let (first_names, rest) = cluster.cases.split_at(cluster.cases.len().min(3));
-            let more = match rest.len() {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
             lines.push(format!(
-                "{} fail together, in trials {}: {}{more}",
+                "{} fail together, in trials {}: {}",
                 words::format_count(cluster.cases.len() as u64, "test"),
                 words::trial_list(&cluster.trials, 12),
-                first_names.join(", ")
+                words::list_first(&cluster.cases, 3)
             ));
         }
         if !self.wholesale_failures.is_empty() {

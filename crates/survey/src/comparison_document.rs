@@ -152,13 +152,9 @@ fn describe_tests(tests: &SuiteDifference) -> Vec<String> {
         }
     }
     for (run, names) in [(A, &tests.only_left), (B, &tests.only_right)] {
-        let more = match names.len().saturating_sub(NAMED_TESTS) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
         if !names.is_empty() {
-            let shown = names[..names.len().min(NAMED_TESTS)].join(", ");
-            lines.push(format!("  only in {run}: {shown}{more}"));
+            let listed = words::list_first(names, NAMED_TESTS);
+            lines.push(format!("  only in {run}: {listed}"));
         }
     }
     lines

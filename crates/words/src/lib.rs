@@ -270,6 +270,15 @@ pub fn trial_list(ids: &[u64], at_most: usize) -> String {
     }
 }
 
+/// Lists names, at most `at_most` of them: `a, b and 3 more`.
+pub fn list_first<N: Borrow<str>>(names: &[N], at_most: usize) -> String {
+    let listed = names[..names.len().min(at_most)].join(", ");
+    match names.len().saturating_sub(at_most) {
+        0 => listed,
+        more => format!("{listed} and {more} more"),
+    }
+}
+
 /// Joins names by commas, and the last two by a word: `a, b and c`.
 pub fn join_names<N: Borrow<str>>(word: &str, names: impl IntoIterator<Item = N>) -> String {
     match names.into_iter().collect::<Vec<_>>().as_slice() {

@@ -568,15 +568,14 @@ fn names_with_verb(names: &[&str], singular: &str, many: &str) -> String {
 /// Joins names for a sentence, at most a few of them.
 fn list_names(names: &[&str]) -> String {
     const SHOWN: usize = 6;
-    let rest = names.len().saturating_sub(SHOWN);
-    let shown_names: Vec<String> = names
+    let names: Vec<String> = names
         .iter()
-        .take(SHOWN)
         .map(|name| words::sanitize_line(name))
         .collect();
-    match rest {
-        0 => words::join_names("and", shown_names),
-        rest => format!("{} and {rest} more", shown_names.join(", ")),
+    if names.len() > SHOWN {
+        words::list_first(&names, SHOWN)
+    } else {
+        words::join_names("and", names)
     }
 }
 

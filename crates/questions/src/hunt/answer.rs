@@ -404,14 +404,9 @@ impl AnswerText for HuntAnswer {
             ));
         }
         if self.held.is_none() && !self.needs_no_hold && !self.unheld.left_out.is_empty() {
-            let shown = self.unheld.left_out.len().min(SHOWN_NAMES);
-            let more = match self.unheld.left_out.len() - shown {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
             lines.push(format!(
-                "no thread was held in {}{more}; --hold-in NAME holds threads there",
-                self.unheld.left_out[..shown].join(", ")
+                "no thread was held in {}; --hold-in NAME holds threads there",
+                words::list_first(&self.unheld.left_out, SHOWN_NAMES)
             ));
         }
         lines.extend(describe_window(

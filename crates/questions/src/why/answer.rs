@@ -581,11 +581,7 @@ pub(super) fn list_names(names: &[&str]) -> String {
         [] => String::new(),
         [one] => (*one).to_owned(),
         [others @ .., last] if names.len() <= LISTED => format!("{} and {last}", others.join(", ")),
-        _ => format!(
-            "{} and {} more",
-            names[..LISTED].join(", "),
-            names.len() - LISTED
-        ),
+        _ => words::list_first(names, LISTED),
     }
 }
 
