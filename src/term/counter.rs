@@ -8,10 +8,15 @@ pub struct ProgressLine(ProgressBar);
 
 impl Default for ProgressLine {
     fn default() -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
-        bar.set_style(ProgressStyle::with_template("  {wide_msg}").expect("a fixed template"));
-        Self(bar)
+        Self(moving_bar("  {wide_msg}"))
     }
+}
+
+/// Returns a bar on stderr that shows its message in this template.
+pub(super) fn moving_bar(template: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+    bar.set_style(ProgressStyle::with_template(template).expect("a fixed template"));
+    bar
 }
 
 impl ProgressLine {

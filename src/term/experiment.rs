@@ -1,6 +1,5 @@
 //! Shows an experiment on the terminal: messages, progress and results.
 
-use super::load_progress::{watch_progress, watch_rate};
 use super::{
     LiveDisplay, TrialTicks, format_summary, format_verdict, print_message, print_page,
     relative_to_cwd, say_as_it_is, stdout_width,
@@ -118,16 +117,6 @@ impl TerminalObserver {
         }
     }
 
-    fn live_display(&self) -> Option<LiveDisplay> {
-        let every_trial = self.settings.every_trial;
-        match self.settings.display {
-            ProgressDisplay::Hidden | ProgressDisplay::Ticks => None,
-            ProgressDisplay::MovingLine => Some(LiveDisplay::with_moving_line(every_trial)),
-            ProgressDisplay::PlainLines => Some(LiveDisplay::with_plain_lines(every_trial)),
-            ProgressDisplay::Failures => Some(LiveDisplay::failures_only(every_trial)),
-        }
-    }
-
     fn sinks(&mut self) -> impl Iterator<Item = &mut dyn EventSink> {
         let ticks = self.ticks.as_mut().map(|ticks| ticks as &mut dyn EventSink);
         let live = self.live.as_mut().map(|live| live as &mut dyn EventSink);
@@ -189,11 +178,11 @@ impl ExperimentObserver for TerminalObserver {
         }
         let is_ticking = self.settings.display == ProgressDisplay::Ticks;
         self.ticks = is_ticking.then(|| TrialTicks::new(state));
-        self.live = self.live_display().map(|line| {
-            let load = self.load.as_ref();
-            line.with_trial_status(load.cloned().map(watch_progress))
-                .with_forecast(load.cloned().map(watch_rate))
-        });
+        self.live = LiveDisplay::new(
+            self.settings.display,
+            self.settings.every_trial,
+            self.load.as_ref(),
+        );
     }
 
     fn end_trials(&mut self) {

@@ -1,12 +1,15 @@
 //! Shows the live line, and a line for each failure when it happens.
 
+use super::counter::moving_bar;
 use super::live_fit::{Importance, StatusPart, fit_status, fit_trial_line, join_parts};
 use super::live_hosts::HostProgress;
-use super::load_progress::TrialStatus;
-use super::{pictures, print_message, safe_for_stderr, screen};
-use console::{Term, style, truncate_str};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use super::load_progress::{TrialStatus, watch_progress, watch_rate};
+use super::screen::stderr_columns;
+use super::{ProgressDisplay, pictures, print_message, safe_for_stderr, screen};
+use console::{style, truncate_str};
+use indicatif::ProgressBar;
 use provoke_judge as judge;
+use provoke_load::LoadProgress;
 use provoke_model::{
     Event, EvidenceDepth, Failure, HoldPlan, InconclusiveReason, NoteLevel, Observation, Outcome,
     Trial, TrialId, VariantId,
@@ -18,6 +21,7 @@ use provoke_state::{EventSink, State};
 use provoke_stats::real;
 use provoke_words as words;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Interval of progress lines without a terminal.
@@ -63,33 +67,22 @@ pub(super) struct LiveDisplay {
 }
 
 impl LiveDisplay {
-    /// Shows a live line.
-    pub(super) fn with_moving_line(every_trial: bool) -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
-        bar.set_style(ProgressStyle::with_template("{wide_msg}").expect("a fixed template"));
-        Self {
-            bar: Some(bar),
-            ..Self::new(every_trial)
-        }
-    }
-
-    /// Prints a progress line at intervals.
-    pub(super) fn with_plain_lines(every_trial: bool) -> Self {
-        Self {
-            last_line: Some(Instant::now()),
-            ..Self::new(every_trial)
-        }
-    }
-
-    /// Prints only failures.
-    pub(super) fn failures_only(every_trial: bool) -> Self {
-        Self::new(every_trial)
-    }
-
-    fn new(every_trial: bool) -> Self {
-        Self {
-            bar: None,
-            last_line: None,
+    /// Creates a display; `None` if nothing is shown, or only ticks. With a load, it shows the progress within trials, and
+    /// announces the duration of the run once the responses per second are known.
+    pub(super) fn new(
+        display: ProgressDisplay,
+        every_trial: bool,
+        load: Option<&Arc<LoadProgress>>,
+    ) -> Option<Self> {
+        let (bar, last_line) = match display {
+            ProgressDisplay::Hidden | ProgressDisplay::Ticks => return None,
+            ProgressDisplay::MovingLine => (Some(moving_bar("{wide_msg}")), None),
+            ProgressDisplay::PlainLines => (None, Some(Instant::now())),
+            ProgressDisplay::Failures => (None, None),
+        };
+        Some(Self {
+            bar,
+            last_line,
             every_trial,
             began: Instant::now(),
             last_end: Instant::now(),
@@ -101,27 +94,10 @@ impl LiveDisplay {
             recent_ends: VecDeque::new(),
             running: BTreeMap::new(),
             worked_before: Duration::ZERO,
-            trial_status: None,
-            rate: None,
+            trial_status: load.cloned().map(watch_progress),
+            rate: load.cloned().map(watch_rate),
             announced: None,
-        }
-    }
-
-    /// Adds the progress within trials, if it is available.
-    #[must_use]
-    pub(super) fn with_trial_status(
-        mut self,
-        trial_status: Option<Box<dyn Fn() -> TrialStatus>>,
-    ) -> Self {
-        self.trial_status = trial_status;
-        self
-    }
-
-    /// Announces the duration of the run, once the responses per second are known.
-    #[must_use]
-    pub(super) fn with_forecast(mut self, rate: Option<Box<dyn Fn() -> Option<f64>>>) -> Self {
-        self.rate = rate;
-        self
+        })
     }
 
     /// Prints the expected duration of the run once, if it is long.
@@ -176,10 +152,7 @@ impl LiveDisplay {
     fn print_line(&self, text: &str) {
         match &self.bar {
             Some(bar) => {
-                let width = Term::stderr()
-                    .size_checked()
-                    .map(|(_, columns)| columns)
-                    .map_or(usize::MAX, usize::from);
+                let width = stderr_columns().unwrap_or(usize::MAX);
                 bar.println(&*safe_for_stderr(&truncate_str(text, width, "…")));
             }
             None => print_message(text),
@@ -252,12 +225,7 @@ impl LiveDisplay {
                 .to_string()
         });
         let head = format!("  {:<6} {of}", id.to_string());
-        let columns = if self.bar.is_some() {
-            let size = Term::stderr().size_checked();
-            size.map(|(_, columns)| usize::from(columns))
-        } else {
-            None
-        };
+        let columns = self.bar.as_ref().and_then(|_| stderr_columns());
         self.print_line(&fit_trial_line(&head, &text, &time, &words, columns));
         if !self.is_early_end_shown
             && let Some(text) = judge::unusual_end(observation)
@@ -596,9 +564,7 @@ impl EventSink for LiveDisplay {
             self.print_forecast(state, LoadMeasurements::Answers(rate));
         }
         if let Some(bar) = &self.bar {
-            let columns = Term::stderr()
-                .size_checked()
-                .map_or(usize::MAX, |(_, columns)| usize::from(columns));
+            let columns = stderr_columns().unwrap_or(usize::MAX);
             let wait = self.trial_status.as_ref().and_then(|say| match say() {
                 TrialStatus::Waiting(wait) => Some(words::sanitize_line(&wait)),
                 TrialStatus::Working(_) => None,

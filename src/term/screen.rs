@@ -19,6 +19,12 @@ pub fn stdout_width() -> Option<usize> {
     Some(usize::from(columns).max(NARROWEST))
 }
 
+/// Returns the width of the terminal on stderr; `None` if stderr is not a terminal.
+pub(super) fn stderr_columns() -> Option<usize> {
+    let (_, columns) = Term::stderr().size_checked()?;
+    Some(usize::from(columns))
+}
+
 /// Returns the width for prose on stdout.
 pub fn page_width() -> usize {
     stdout_width().unwrap_or(WIDEST).min(WIDEST)
