@@ -40,29 +40,28 @@ pub fn default_root() -> PathBuf {
 impl RunFolder {
     /// Creates the directory of a new run: this one, or a new one below the root.
     pub fn create_run(output: Option<&Path>, root: &Path) -> Result<Self, StoreError> {
-        let io = |what, path: &Path| {
-            let path = path.to_owned();
-            move |source| StoreError::Io { what, path, source }
-        };
         let shown = output.unwrap_or(root);
         // The journal contains the environment, so other users must not read it.
-        let chosen = hold_new(shown).map_err(io("create the directory", shown))?;
+        let chosen = hold_new(shown).map_err(StoreError::io("create the directory", shown))?;
         let held = if output.is_some() {
             chosen
         } else {
             check_default_root(root, chosen.path())?;
-            create_unused(chosen.path()).map_err(io("create a directory in", root))?
+            create_unused(chosen.path()).map_err(StoreError::io("create a directory in", root))?
         };
         let folder = Self {
             held: Some(held.clone()),
             ..Self::at(held.path().to_owned())
         };
         let entries = files::folder_entries(&folder.path);
-        if !entries.map_err(io("read the directory", shown))?.is_empty() {
+        if !entries
+            .map_err(StoreError::io("read the directory", shown))?
+            .is_empty()
+        {
             return Err(StoreError::NotEmpty(shown.to_owned()));
         }
         let trials = files::create_private_folder(&folder.trials_path());
-        trials.map_err(io("create a directory in", shown))?;
+        trials.map_err(StoreError::io("create a directory in", shown))?;
         if output.is_none() {
             // Git ignores the runs.
             let file = files::create_new(&folder.path.with_file_name(".gitignore"));
@@ -131,7 +130,7 @@ impl RunFolder {
             if let Err(source) = fs::symlink_metadata(path.join(JOURNAL))
                 && source.kind() == io::ErrorKind::PermissionDenied
             {
-                return Err(unreadable_folder(path)(source));
+                return Err(StoreError::io("read the directory", path)(source));
             }
         }
         let mut several = Self::all_runs(root)?;
@@ -161,18 +160,16 @@ impl RunFolder {
             link_owner: path.ancestors().find_map(owner_of),
             ..Self::at(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()))
         };
-        folder.hold().map_err(|source| StoreError::Io {
-            what: "open the directory",
-            path: path.to_owned(),
-            source,
-        })
+        folder
+            .hold()
+            .map_err(StoreError::io("open the directory", path))
     }
 
     /// Returns every run below the root, the oldest first; none if the root does not exist.
     pub fn all_runs(root: &Path) -> Result<Vec<Self>, StoreError> {
         let entries = match fs::read_dir(root) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(unreadable_folder(root))?,
+            entries => entries.map_err(StoreError::io("read the directory", root))?,
         };
         let folders = entries
             .flatten()
@@ -309,15 +306,6 @@ fn not_an_option(path: String) -> String {
 }
 
 /// Returns whether a path leads to the directory of a run.
-fn unreadable_folder(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
-    let path = path.to_owned();
-    move |source| StoreError::Io {
-        what: "read the directory",
-        path,
-        source,
-    }
-}
-
 fn is_run(path: &Path) -> bool {
     files::is_regular(&path.join(JOURNAL))
 }

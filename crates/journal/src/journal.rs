@@ -75,20 +75,13 @@ impl Journal {
     /// Opens a journal for exclusive writing at its end. An incomplete last line is cut off; a damaged journal is
     /// refused and left unchanged.
     pub fn open_for_append(path: &Path) -> Result<Self, StoreError> {
-        let io = |action| {
-            let path = path.to_owned();
-            move |source| StoreError::Io {
-                what: action,
-                path,
-                source,
-            }
-        };
-        let file = files::update_itself(path).map_err(io("open"))?;
+        let file = files::update_itself(path).map_err(StoreError::io("open", path))?;
         if !lock_journal(&file) {
             return Err(StoreError::Busy(path.parent().unwrap_or(path).to_owned()));
         }
         let whole_lines = whole_lines(path, &file)?;
-        Self::append_to(Arc::new(file), path, whole_lines).map_err(io("cut the torn last line of"))
+        Self::append_to(Arc::new(file), path, whole_lines)
+            .map_err(StoreError::io("cut the torn last line of", path))
     }
 
     /// Appends to a file after its complete lines: their end and their checksum.
@@ -117,11 +110,7 @@ impl Journal {
         self.flush_events();
         match self.trouble.take() {
             None => Ok(()),
-            Some(source) => Err(StoreError::Io {
-                what: "write",
-                path: self.path.clone(),
-                source,
-            }),
+            Some(error) => Err(StoreError::io("write", &self.path)(error)),
         }
     }
 
@@ -253,15 +242,10 @@ pub(super) fn whole_lines(path: &Path, file: &File) -> Result<(u64, Checksum), S
 
 /// Describes the error in the line with this number, which begins at this offset.
 fn at_line(path: &Path, (line, start): (u64, u64), error: LineError) -> StoreError {
-    let path = path.to_owned();
     match error {
-        LineError::Io(source) => StoreError::Io {
-            what: "read",
-            path,
-            source,
-        },
+        LineError::Io(error) => StoreError::io("read", path)(error),
         LineError::Damage(damage) => StoreError::Damaged {
-            path,
+            path: path.to_owned(),
             line,
             start,
             damage,
@@ -417,11 +401,7 @@ pub fn copy_to_share(
                 checksum.finish_line(&mut line, 0);
                 output.write_all(&line)
             });
-        written.map_err(|source| StoreError::Io {
-            what: "copy",
-            path: journal.to_owned(),
-            source,
-        })?;
+        written.map_err(StoreError::io("copy", journal))?;
     }
     Ok(())
 }

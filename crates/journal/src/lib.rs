@@ -135,6 +135,12 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Returns a function that adds the failed operation and its path to an error.
+    fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { what, path, source }
+    }
+
     /// Returns a hint.
     pub fn hint(&self) -> String {
         match self {
