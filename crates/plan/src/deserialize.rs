@@ -12,6 +12,16 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+/// Makes a visitor read numbers of these types like their text.
+macro_rules! read_as_text {
+    ($($visit:ident($number:ty)),*) => {$(
+        fn $visit<E: serde::de::Error>(self, number: $number) -> Result<Self::Value, E> {
+            self.visit_str(&number.to_string())
+        }
+    )*};
+}
+pub(super) use read_as_text;
+
 /// Reads values of a file: from a string as for a flag, or from a plain number or Boolean.
 struct TextOrNumberVisitor<T>(std::marker::PhantomData<T>);
 
@@ -26,17 +36,7 @@ impl<T: FromStr<Err = String>> de::Visitor<'_> for TextOrNumberVisitor<T> {
         text.parse().map_err(E::custom)
     }
 
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
-        self.visit_str(&number.to_string())
-    }
-
-    fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
-        self.visit_str(&number.to_string())
-    }
-
-    fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
-        self.visit_str(&number.to_string())
-    }
+    read_as_text!(visit_i64(i64), visit_u64(u64), visit_f64(f64));
 }
 
 /// Makes values readable from a file and writable to one: as text, or as an integer where it is one.
@@ -92,13 +92,7 @@ impl<'de> Deserialize<'de> for Codes {
                 text.parse().map_err(E::custom)
             }
 
-            fn visit_i64<E: de::Error>(self, code: i64) -> Result<Codes, E> {
-                self.visit_str(&code.to_string())
-            }
-
-            fn visit_u64<E: de::Error>(self, code: u64) -> Result<Codes, E> {
-                self.visit_str(&code.to_string())
-            }
+            read_as_text!(visit_i64(i64), visit_u64(u64));
 
             fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Codes, A::Error> {
                 let mut codes = BTreeSet::new();
@@ -132,13 +126,7 @@ impl<'de> Deserialize<'de> for EnvValue {
                 Ok(EnvValue(Some(text.to_owned())))
             }
 
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<EnvValue, E> {
-                Ok(EnvValue(Some(number.to_string())))
-            }
-
-            fn visit_u64<E: de::Error>(self, number: u64) -> Result<EnvValue, E> {
-                Ok(EnvValue(Some(number.to_string())))
-            }
+            read_as_text!(visit_i64(i64), visit_u64(u64));
 
             fn visit_bool<E: de::Error>(self, value: bool) -> Result<EnvValue, E> {
                 if value {

@@ -1,5 +1,6 @@
 //! Settings of the conditions of trials: `--under`, and flags and keys of levers.
 
+use crate::deserialize::read_as_text;
 use crate::expected_value::first_paragraph;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use provoke_levers::{LEVERS, Lever, ValueShape, find_lever};
@@ -249,17 +250,7 @@ impl<'de> Visitor<'de> for LeverText {
         }
     }
 
-    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<String, E> {
-        self.visit_str(&number.to_string())
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<String, E> {
-        self.visit_str(&number.to_string())
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<String, E> {
-        self.visit_str(&number.to_string())
-    }
+    read_as_text!(visit_i64(i64), visit_u64(u64), visit_f64(f64));
 
     fn visit_map<A: MapAccess<'de>>(self, mut table: A) -> Result<String, A::Error> {
         let mut combined: Option<String> = None;
