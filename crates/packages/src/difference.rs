@@ -119,7 +119,7 @@ fn read_parts(path: &Path) -> Result<(EntryKind, EnvironmentEntries), Diagnostic
         return Ok((EntryKind::Variables, parse_variables(path, &text)?));
     }
     let mut entries = EnvironmentEntries::new();
-    for line in requirements::read_requirements(path, Path::new("."))? {
+    for line in requirements::read_requirements(path, Path::new("."), false)? {
         // A constraint does not install a package.
         if line.role == RequirementRole::Constraint {
             continue;

@@ -187,11 +187,11 @@ impl<'a> Pip<'a> {
             &spec.extras
         };
         let mut lines = extra.requirements.clone();
-        lines.push(RequirementLine {
-            name: normalize_name(&spec.name),
-            text: format!("{}{extras}=={{variant}}", spec.name),
-            role: RequirementRole::Package,
-        });
+        lines.push(RequirementLine::new(
+            normalize_name(&spec.name),
+            format!("{}{extras}=={{variant}}", spec.name),
+            RequirementRole::Package,
+        ));
         let mut notes = vec![format!(
             "each version has its own virtual environment, created by {}",
             self.tool_name()
@@ -212,15 +212,7 @@ impl<'a> Pip<'a> {
             .map(|text| {
                 let is_local = text.contains("file:") || text.starts_with(['/', '.']);
                 let is_local = is_local || text.starts_with("-e ") && !text.contains("://");
-                RequirementLine {
-                    name: text.to_owned(),
-                    text: text.to_owned(),
-                    role: if is_local {
-                        RequirementRole::Local
-                    } else {
-                        RequirementRole::Package
-                    },
-                }
+                RequirementLine::new(text, text, RequirementRole::of_package(is_local))
             })
             .collect();
         self.script_recipe(&lines, &[])
@@ -297,17 +289,12 @@ impl ExtraPackages {
     /// Reads the requirements and constraints files, without their lines about the package.
     pub(super) fn read_files(query: &VersionQuery, spec: &PackageSpec) -> Result<Self, Diagnostic> {
         let mut lines = Vec::new();
-        if let Some(path) = query.requirements {
-            lines.extend(requirements::read_requirements(
-                &query.folder.join(path),
-                query.folder,
-            )?);
-        }
-        if let Some(path) = query.constraints {
-            lines.extend(requirements::read_constraints(
-                &query.folder.join(path),
-                query.folder,
-            )?);
+        for (path, is_constraint) in [(query.requirements, false), (query.constraints, true)] {
+            if let Some(path) = path {
+                let path = query.folder.join(path);
+                let read = requirements::read_requirements(&path, query.folder, is_constraint)?;
+                lines.extend(read);
+            }
         }
         let name = normalize_name(&spec.name);
         let own_line = lines

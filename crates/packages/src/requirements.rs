@@ -18,6 +18,13 @@ pub(super) enum RequirementRole {
     Flag,
 }
 
+impl RequirementRole {
+    /// Returns the role of a package.
+    pub(super) fn of_package(is_local: bool) -> Self {
+        if is_local { Self::Local } else { Self::Package }
+    }
+}
+
 /// A logical line without its comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RequirementLine {
@@ -25,6 +32,17 @@ pub(super) struct RequirementLine {
     pub(super) name: String,
     pub(super) text: String,
     pub(super) role: RequirementRole,
+}
+
+impl RequirementLine {
+    pub(super) fn new(
+        name: impl Into<String>,
+        text: impl Into<String>,
+        role: RequirementRole,
+    ) -> Self {
+        let (name, text) = (name.into(), text.into());
+        Self { name, text, role }
+    }
 }
 
 /// Position of a line.
@@ -46,23 +64,14 @@ impl LinePosition<'_> {
 
 const HINT: &str = "write a requirement such as `six==1.16.0`, or a flag of pip";
 
-/// Reads a requirements file; relative paths of packages begin at `folder`, as for pip.
+/// Reads a requirements file, or a constraints file; relative paths of packages begin at `folder`, as for pip.
 pub(super) fn read_requirements(
     path: &Path,
     folder: &Path,
+    is_constraint: bool,
 ) -> Result<Vec<RequirementLine>, Diagnostic> {
     let mut lines = Vec::new();
-    include_file(path, folder, false, &mut Vec::new(), &mut lines)?;
-    Ok(lines)
-}
-
-/// Reads a constraints file.
-pub(super) fn read_constraints(
-    path: &Path,
-    folder: &Path,
-) -> Result<Vec<RequirementLine>, Diagnostic> {
-    let mut lines = Vec::new();
-    include_file(path, folder, true, &mut Vec::new(), &mut lines)?;
+    include_file(path, folder, is_constraint, &mut Vec::new(), &mut lines)?;
     Ok(lines)
 }
 
@@ -214,28 +223,15 @@ fn parse_line(
     if let Some(target) = flag_value(text, "-e", "--editable") {
         let egg = target.split_once("#egg=").map(|(_, egg)| egg);
         let egg = egg.map(|egg| normalize_name(egg.split(['&', '[']).next().unwrap_or(egg)));
-        let remote = target.contains("://") && !target.starts_with("file:");
-        let target_name = if target.contains("://") {
-            target.to_owned()
-        } else {
-            absolute_local_path(target, folder)
-        };
-        return Ok(RequirementLine {
-            name: egg.unwrap_or_else(|| target_name.clone()),
-            text: format!("-e {target_name}"),
-            role: if remote {
-                RequirementRole::Package
-            } else {
-                RequirementRole::Local
-            },
-        });
+        let (target_name, is_local) = resolve_target(target, folder);
+        return Ok(RequirementLine::new(
+            egg.unwrap_or_else(|| target_name.clone()),
+            format!("-e {target_name}"),
+            RequirementRole::of_package(is_local),
+        ));
     }
     if text.starts_with('-') {
-        return Ok(RequirementLine {
-            name: text.to_owned(),
-            text: text.to_owned(),
-            role: RequirementRole::Flag,
-        });
+        return Ok(RequirementLine::new(text, text, RequirementRole::Flag));
     }
     let end = text.find(|sign| !is_of_name(sign)).unwrap_or(text.len());
     let (name, rest) = text.split_at(end);
@@ -256,36 +252,25 @@ fn parse_line(
             return Err(position.line_fault(column, "a requirement needs `==`, not `=`", HINT));
         }
         let is_local = rest.starts_with('@') && rest.contains("file:");
-        return Ok(RequirementLine {
-            name: normalize_name(name),
-            text: text.to_owned(),
-            role: if is_local {
-                RequirementRole::Local
-            } else {
-                RequirementRole::Package
-            },
-        });
+        let role = RequirementRole::of_package(is_local);
+        return Ok(RequirementLine::new(normalize_name(name), text, role));
     }
-    let is_url = text.contains("://");
-    if is_url || text.contains('/') || text.starts_with('.') || is_wheel {
-        let text = if is_url {
-            text.to_owned()
-        } else {
-            absolute_local_path(text, folder)
-        };
-        let is_remote = is_url && !text.starts_with("file:");
-        return Ok(RequirementLine {
-            name: text.clone(),
-            text,
-            role: if is_remote {
-                RequirementRole::Package
-            } else {
-                RequirementRole::Local
-            },
-        });
+    // The slash of a URL counts, too.
+    if text.contains('/') || text.starts_with('.') || is_wheel {
+        let (text, is_local) = resolve_target(text, folder);
+        let role = RequirementRole::of_package(is_local);
+        return Ok(RequirementLine::new(text.clone(), text, role));
     }
     let indent = position.text.len() - position.text.trim_start().len();
     Err(position.line_fault(indent + end + 1, "this is not a requirement", HINT))
+}
+
+/// Returns a URL or the absolute path of a package, and whether the package is on this machine.
+fn resolve_target(target: &str, folder: &Path) -> (String, bool) {
+    if target.contains("://") {
+        return (target.to_owned(), target.starts_with("file:"));
+    }
+    (absolute_local_path(target, folder), true)
 }
 
 /// Makes the path of a package absolute, and keeps the extras in brackets behind it.
@@ -304,7 +289,7 @@ mod tests {
         for (name, text) in files {
             fs::write(folder.path().join(name), text).unwrap();
         }
-        read_requirements(&folder.path().join(files[0].0), Path::new("/at"))
+        read_requirements(&folder.path().join(files[0].0), Path::new("/at"), false)
     }
 
     #[test]
