@@ -2,11 +2,9 @@
 
 use super::args::{ExperimentFlags, OutputFlags};
 use super::execute::Execute;
-use super::execution::begin_experiment;
 use super::exit::Exit;
-use crate::experiment::plan_from_settings;
+use super::question_flags::ExperimentArgs;
 use clap::Args;
-use provoke_plan::Scenario;
 use provoke_words::diagnostic::Diagnostic;
 use std::ffi::OsString;
 
@@ -44,13 +42,12 @@ Examples:
 
 impl Execute for RunArgs {
     fn execute_command(self) -> Result<Exit, Diagnostic> {
-        let add_flags = self.flags.with_command(self.command)?;
-        let overlay = |scenario: &mut Scenario| {
-            scenario.stop.if_alike = !self.keep_going;
-            add_flags(scenario);
+        let experiment = ExperimentArgs {
+            file: None,
+            flags: self.flags,
+            output: self.output,
+            command: self.command,
         };
-        let mut observer = self.output.observer();
-        let plan = plan_from_settings(&overlay, &mut observer)?;
-        begin_experiment(plan, &self.output, observer)
+        experiment.ask_question(|scenario| scenario.stop.if_alike = !self.keep_going)
     }
 }

@@ -2,9 +2,8 @@
 
 use super::args::{ExperimentFlags, OutputFlags};
 use super::execute::Execute;
-use super::execution::begin_experiment;
 use super::exit::Exit;
-use crate::experiment::plan_from_file;
+use super::question_flags::ExperimentArgs;
 use clap::Args;
 use provoke_words::diagnostic::Diagnostic;
 use std::ffi::OsString;
@@ -36,9 +35,12 @@ Examples:
 
 impl Execute for ScenarioArgs {
     fn execute_command(self) -> Result<Exit, Diagnostic> {
-        let overlay = self.flags.with_command(self.command)?;
-        let mut observer = self.output.observer();
-        let plan = plan_from_file(&self.file, &overlay, &mut observer)?;
-        begin_experiment(plan, &self.output, observer)
+        let experiment = ExperimentArgs {
+            file: Some(self.file),
+            flags: self.flags,
+            output: self.output,
+            command: self.command,
+        };
+        experiment.ask_question(|_| ())
     }
 }
