@@ -165,37 +165,25 @@ impl Scenario {
                 "search one at a time",
             )),
             [field_name] => {
-                let field = |name: &str, is_given: bool| is_given.then(|| name.to_owned());
-                let written = ["imports", "statements", "lines", "files"];
-                let stray = field(
-                    "build",
-                    self.bisect.build.is_some() && !["git", "cargo"].contains(field_name),
-                )
-                .or(field(
-                    "artifact",
-                    !self.bisect.artifact.is_empty() && *field_name != "git",
-                ))
-                .or(field(
-                    "first-parent",
-                    self.bisect.first_parent.is_some() && *field_name != "git",
-                ))
-                .or(field(
-                    "requirements",
-                    self.bisect.requirements.is_some() && *field_name != "pip",
-                ))
-                .or(field(
-                    "constraints",
-                    self.bisect.constraints.is_some() && *field_name != "pip",
-                ))
-                .or(field(
-                    "apply",
-                    self.reduce.apply == Some(true) && !written.contains(field_name),
-                ));
-                match stray {
+                let (bisect, reduce) = (&self.bisect, &self.reduce);
+                let written = &["imports", "statements", "lines", "files"][..];
+                // Each field, whether it is given, and to what it applies.
+                let fields = [
+                    ("build", bisect.build.is_some(), &["git", "cargo"][..]),
+                    ("artifact", !bisect.artifact.is_empty(), &["git"]),
+                    ("first-parent", bisect.first_parent.is_some(), &["git"]),
+                    ("requirements", bisect.requirements.is_some(), &["pip"]),
+                    ("constraints", bisect.constraints.is_some(), &["pip"]),
+                    ("apply", reduce.apply == Some(true), written),
+                ];
+                let is_stray = |(_, is_given, subjects): &&(&str, bool, &[&str])| {
+                    *is_given && !subjects.contains(field_name)
+                };
+                match fields.iter().find(is_stray) {
                     None => Ok(()),
-                    Some(stray) => Err(refuse_at(
+                    Some((stray, ..)) => Err(refuse_at(
                         format!("`{stray}` does not apply to `{field_name}`"),
-                        &[&stray],
+                        &[stray],
                         "leave it out; a `setup` with `{variant}` runs once for each candidate",
                     )),
                 }
