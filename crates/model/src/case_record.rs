@@ -112,22 +112,11 @@ impl NumberList {
     }
 }
 
-/// The letters of the ends.
-const LETTERS: [(CaseEnd, char); 10] = [
-    (CaseEnd::Passed, 'p'),
-    (CaseEnd::Failed, 'f'),
-    (CaseEnd::Error, 'e'),
-    (CaseEnd::Skipped, 's'),
-    (CaseEnd::ExpectedFailure, 'x'),
-    (CaseEnd::UnexpectedPass, 'X'),
-    (CaseEnd::TimedOut, 't'),
-    (CaseEnd::Crashed, 'c'),
-    (CaseEnd::NotRun, 'n'),
-    (CaseEnd::Unknown, 'u'),
-];
+/// The letters of the ends, in the order of [`CaseEnd::ALL`].
+const LETTERS: &str = "pfesxXtcnu";
 
 impl CaseEnd {
-    /// Every end.
+    /// Every end, in the order of the enumeration.
     pub const ALL: [Self; 10] = [
         Self::Passed,
         Self::Failed,
@@ -189,8 +178,8 @@ impl CaseRecord {
             }
             let end = match character {
                 '-' => None,
-                _ => match LETTERS.iter().find(|(_, letter)| *letter == character) {
-                    Some((end, _)) => Some(*end),
+                _ => match LETTERS.find(character) {
+                    Some(position) => Some(CaseEnd::ALL[position]),
                     None => break,
                 },
             };
@@ -227,8 +216,7 @@ impl CaseRecord {
 }
 
 fn letter_of(end: Option<CaseEnd>) -> char {
-    let letter = end.and_then(|end| LETTERS.iter().find(|(letter_end, _)| *letter_end == end));
-    letter.map_or('-', |(_, letter)| *letter)
+    end.map_or('-', |end| char::from(LETTERS.as_bytes()[end as usize]))
 }
 
 #[cfg(test)]

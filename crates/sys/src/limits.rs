@@ -95,20 +95,8 @@ pub fn allow_core_dumps() {
 
 /// Returns the kernel's number of a limit by its name in `ulimit` or `prlimit`.
 pub fn limit_number(name: &str) -> Option<u32> {
-    let resource = match name {
-        "as" => Resource::As,
-        "core" => Resource::Core,
-        "cpu" => Resource::Cpu,
-        "data" => Resource::Data,
-        "fsize" => Resource::Fsize,
-        "memlock" => Resource::Memlock,
-        "nofile" => Resource::Nofile,
-        "nproc" => Resource::Nproc,
-        "rss" => Resource::Rss,
-        "stack" => Resource::Stack,
-        _ => return None,
-    };
-    Some(resource as u32)
+    let (_, resource) = ALL.iter().find(|(known, _)| *known == name)?;
+    Some(*resource as u32)
 }
 
 /// The value that means no limit.
