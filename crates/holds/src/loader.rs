@@ -2,8 +2,8 @@
 
 use crate::code::CodeCache;
 use provoke_sys::memory::read_mappings;
+use provoke_sys::threads::auxiliary_value;
 use std::ffi::OsStr;
-use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
@@ -44,12 +44,7 @@ pub(crate) fn find_load_event(pid: i32, files: &mut CodeCache) -> Option<u64> {
 
 /// Returns the address of the loader in the memory of a process.
 fn loader_base(pid: i32) -> Option<u64> {
-    let vector = fs::read(format!("/proc/{pid}/auxv")).ok()?;
-    vector.chunks_exact(16).find_map(|entry| {
-        let kind = u64::from_ne_bytes(entry[..8].try_into().ok()?);
-        let value = u64::from_ne_bytes(entry[8..].try_into().ok()?);
-        (kind == AT_BASE && value != 0).then_some(value)
-    })
+    auxiliary_value(pid, AT_BASE).filter(|base| *base != 0)
 }
 
 fn is_musl(path: &OsStr) -> bool {

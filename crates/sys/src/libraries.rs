@@ -73,7 +73,8 @@ fn range_at(start: u64, size: u64) -> Range<u64> {
     start..start.saturating_add(size)
 }
 
-fn parse_auxv(auxv: &[u8]) -> BTreeMap<u64, u64> {
+/// Returns the values of an auxiliary vector by their keys.
+pub(crate) fn parse_auxv(auxv: &[u8]) -> BTreeMap<u64, u64> {
     let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
     auxv.chunks_exact(16)
         .map(|pair| (word(&pair[..8]), word(&pair[8..])))

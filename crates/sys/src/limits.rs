@@ -4,15 +4,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Disables core dumps of this process and its future children, which may enable them again.
 pub fn no_core_dumps() {
-    let limit = getrlimit(Resource::Core);
-    // Lowering a soft limit cannot fail.
-    let _ = setrlimit(
-        Resource::Core,
-        Rlimit {
-            current: Some(0),
-            maximum: limit.maximum,
-        },
-    );
+    let maximum = getrlimit(Resource::Core).maximum;
+    set_limit(Resource::Core, Some(0), maximum);
 }
 
 /// Returns the limit that allows a child a core of this size, up to the hard limit.
@@ -39,14 +32,7 @@ pub fn allow_open_files(wanted_files: u64) {
         let max = limit
             .maximum
             .map_or(wanted_files, |maximum| maximum.min(wanted_files));
-        // Raising a soft limit to the hard limit cannot fail.
-        let _ = setrlimit(
-            Resource::Nofile,
-            Rlimit {
-                current: Some(max),
-                maximum: limit.maximum,
-            },
-        );
+        set_limit(Resource::Nofile, Some(max), limit.maximum);
     }
 }
 
@@ -83,14 +69,12 @@ const ALL: [(&str, Resource); 16] = [
 /// Enables core dumps of future children, up to the hard limit.
 pub fn allow_core_dumps() {
     let maximum = getrlimit(Resource::Core).maximum;
-    // Raising a soft limit to the hard limit cannot fail.
-    let _ = setrlimit(
-        Resource::Core,
-        Rlimit {
-            current: maximum,
-            maximum,
-        },
-    );
+    set_limit(Resource::Core, maximum, maximum);
+}
+
+/// Sets a soft and a hard limit. Lowering a limit, and raising a soft limit to the hard limit, cannot fail.
+pub(crate) fn set_limit(resource: Resource, current: Option<u64>, maximum: Option<u64>) {
+    let _ = setrlimit(resource, Rlimit { current, maximum });
 }
 
 /// Returns the kernel's number of a limit by its name in `ulimit` or `prlimit`.

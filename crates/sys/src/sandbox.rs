@@ -6,9 +6,10 @@
 )]
 
 use super::call_filter::{MACHINE, NUMBER, X86_64, answer, argument, load, step};
+use super::limits::set_limit;
 use super::ptrace::CAN_CONTROL_THREADS;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, getrlimit};
 use std::io;
 use std::sync::mpsc;
 use std::thread;
@@ -106,14 +107,7 @@ pub fn exit_when_stdin_closes() -> io::Result<()> {
 fn lower_limit(resource: Resource, value: u64) {
     let maximum = getrlimit(resource).maximum;
     let value = Some(maximum.map_or(value, |maximum| maximum.min(value)));
-    // Lowering a limit cannot fail.
-    let _ = setrlimit(
-        resource,
-        Rlimit {
-            current: value,
-            maximum: value,
-        },
-    );
+    set_limit(resource, value, value);
 }
 
 fn conditional_calls(pid: u32) -> [ConditionalCall; 9] {

@@ -1,5 +1,6 @@
 //! Reads threads from `/proc`: the activity of each thread, and the thread that it waits for.
 
+use super::libraries::parse_auxv;
 use super::memory::ProcessMemory;
 use super::stat::{Stat, read_text};
 use super::{calls, process};
@@ -278,11 +279,16 @@ pub(super) fn number_in_container(pid: i32, tid: i32) -> Option<i32> {
 
 /// Returns whether a process handles a signal.
 pub fn catches_signal(pid: i32, signal: Signal) -> bool {
+    has_in_signal_set(pid, "SigCgt:", signal.as_raw())
+}
+
+/// Returns whether a set of signals of a process, such as `SigIgn:`, contains a signal.
+pub fn has_in_signal_set(pid: i32, set: &str, signal: i32) -> bool {
     let status = read_text(&format!("/proc/{pid}/status")).unwrap_or_default();
     let mut lines = status.lines();
-    let mask = lines.find_map(|line| line.strip_prefix("SigCgt:"));
+    let mask = lines.find_map(|line| line.strip_prefix(set));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    mask.is_some_and(|mask| mask >> (signal.as_raw() - 1) & 1 == 1)
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// Returns the living thread of a process that has this id in its container.
@@ -367,11 +373,10 @@ pub fn shares_program(pid: i32, parent: i32) -> bool {
 /// In the auxiliary vector: address of the program's random bytes.
 const AT_RANDOM: u64 = 25;
 
-fn auxiliary_value(pid: i32, key: u64) -> Option<u64> {
+/// Returns a value of the auxiliary vector of a process.
+pub fn auxiliary_value(pid: i32, key: u64) -> Option<u64> {
     let vector = fs::read(format!("/proc/{pid}/auxv")).ok()?;
-    let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
-    let mut pairs = vector.chunks_exact(16);
-    pairs.find_map(|pair| (word(&pair[..8]) == key).then(|| word(&pair[8..])))
+    parse_auxv(&vector).get(&key).copied()
 }
 
 /// Returns when a thread was started, in clock ticks from boot.

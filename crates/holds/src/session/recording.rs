@@ -13,9 +13,9 @@ use provoke_model::{
     BlockKind, CodePoint, HoldPlan, MAX_EVENTS, MAX_PLACES, PathDetail, PathEvent, PathPlace,
     PathPlan, ThreadEnd, TrialPath,
 };
+use provoke_sys::threads::has_in_signal_set;
 use provoke_sys::tracee::{self, GeneralRegisters};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -488,12 +488,6 @@ fn is_loader(path: &Path) -> bool {
 
 /// Returns whether a process handles a signal, or ends or stops because of it.
 fn has_effect(tid: i32, signal: i32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-    let is_in = |set: &str| {
-        let mut lines = status.lines();
-        let mask = lines.find_map(|line| line.strip_prefix(set));
-        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-        mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
-    };
+    let is_in = |set| has_in_signal_set(tid, set, signal);
     is_in("SigCgt:") || !(is_in("SigIgn:") || WITHOUT_EFFECT.contains(&signal))
 }
