@@ -158,7 +158,7 @@ impl TrialForecast {
                     base.failures,
                     base.trials,
                     self.confidence.confidence_percent(),
-                    words::format_interval([within.lo, within.hi])
+                    words::format_interval(within.ends())
                 )
             }
         }

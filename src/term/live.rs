@@ -606,7 +606,7 @@ fn describe_rate(state: &State, failed: u64, completed: u64) -> Option<String> {
         let alpha = state.goal.alpha.to_probability();
         let rate = StopRule::Decision.interval(tally.failures, tally.counted_trials(), alpha);
         return (tally.counted_trials() > 0)
-            .then(|| format!("rate {}", words::format_interval([rate.lo, rate.hi])));
+            .then(|| format!("rate {}", words::format_interval(rate.ends())));
     }
     let share = real(failed) / real(completed.max(1));
     (failed > 0).then(|| format!("{} %", words::format_percent(share)))

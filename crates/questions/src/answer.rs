@@ -5,7 +5,7 @@ use super::{
     ReduceAnswer, SuiteWhyAnswer, Verdict, WhyAnswer, of,
 };
 use provoke_model::{Goal, RunCounts, VariantId};
-use provoke_state::State;
+use provoke_state::{State, Tally};
 use provoke_stats::real;
 use provoke_words as words;
 use provoke_words::document::{
@@ -312,6 +312,14 @@ pub struct FailureCounts {
 }
 
 impl FailureCounts {
+    /// Returns the counts of a variant.
+    pub(super) fn of_tally(tally: &Tally) -> Self {
+        Self {
+            failures: tally.failures,
+            trials: tally.counted_trials(),
+        }
+    }
+
     pub(super) fn in_words(self) -> String {
         format!("{} of {}", self.failures, self.trials)
     }

@@ -240,11 +240,10 @@ impl FailureRate {
         let (k, n) = (tally.failures, tally.counted_trials());
         let at_first = stop_rule == StopRule::KthFailure && k == 1;
         let planned = stop_rule.is_planned();
-        let ends = |interval: stats::Interval| [interval.lo, interval.hi];
         Self {
             point: (k > 0 && !at_first).then(|| real(k) / real(n)),
-            cp: ends(StopRule::planned_interval(k, n, effect, alpha)),
-            cs: ends(interval_at_any_time(tally, effect, alpha)),
+            cp: StopRule::planned_interval(k, n, effect, alpha).ends(),
+            cs: interval_at_any_time(tally, effect, alpha).ends(),
             upper_one_sided: StopRule::planned_upper_bound(k, n, alpha),
             basis: if planned {
                 IntervalBasis::Cp
@@ -361,7 +360,7 @@ fn signatures_seen(
             is_the_bug: group.is_the_bug,
             count,
             trials: group.trials.iter().map(|trial| trial.0).collect(),
-            interval: [interval.lo, interval.hi],
+            interval: interval.ends(),
             same_as: if exact { same_ids.clone() } else { Vec::new() },
             perhaps: if exact { Vec::new() } else { same_ids },
         }

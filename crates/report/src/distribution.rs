@@ -57,7 +57,7 @@ pub(super) fn rate_windows(state: &State, tally: &Tally) -> Vec<RateWindow> {
             RateWindow {
                 failures,
                 trials,
-                interval: [interval.lo, interval.hi],
+                interval: interval.ends(),
             }
         })
         .collect()

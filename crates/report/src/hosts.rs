@@ -263,7 +263,7 @@ pub(super) fn host_reports(state: &State) -> Vec<HostReport> {
     let alpha = state.goal.alpha.to_probability();
     for report in &mut reports {
         let interval = StopRule::PlannedN.interval(report.failures, report.trials, alpha);
-        report.interval = (report.trials > 0).then_some([interval.lo, interval.hi]);
+        report.interval = (report.trials > 0).then_some(interval.ends());
     }
     reports
 }

@@ -4,7 +4,7 @@ use super::growth::{GrownQuantity, median_growth, service_growth};
 use super::{GrowingQuantity, count_ranges};
 use provoke_model::{Latencies, LoadPlan, RefusalRules};
 use provoke_state::RequestTotals;
-use provoke_stats::{self as stats, real};
+use provoke_stats::{self as stats, real, spread_of_counts};
 use provoke_words as words;
 use provoke_words::document::{Cell, Column, Place, Table};
 use serde::Serialize;
@@ -335,28 +335,22 @@ impl LoadTotals {
     /// Describes the requests in flight at crashes.
     pub fn death_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        let middle = |values: &[u64]| {
-            let mut sorted = values.to_vec();
-            sorted.sort_unstable();
-            let last = sorted.len().checked_sub(1)?;
-            Some((sorted[0], sorted[last / 2], sorted[last]))
-        };
-        let three = |(min, median, max): (u64, u64, u64)| {
+        let three = |[min, median, max]: [u64; 3]| {
             if min == max {
                 min.to_string()
             } else {
                 format!("{min} / {median} / {max} (min, median, max)")
             }
         };
-        if let Some(served) = middle(&self.served_before_death) {
+        if let Some(served) = spread_of_counts(&self.served_before_death) {
             lines.push(format!(
                 "responses before the death, including the warm-up: {}",
                 three(served)
             ));
         }
-        if let Some(in_flight) = middle(&self.in_flight_at_death) {
+        if let Some(in_flight) = spread_of_counts(&self.in_flight_at_death) {
             let kinds = match self.kinds.as_slice() {
-                _ if in_flight.2 == 0 => String::new(),
+                _ if in_flight[2] == 0 => String::new(),
                 [kind] => format!(", all {}", kind.name),
                 several => in_all(several),
             };

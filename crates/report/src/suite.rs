@@ -463,10 +463,8 @@ fn describe_cases(
     let alpha = state.goal.alpha.to_probability();
     let known = suite.cases.iter().filter(|case| case.counted_trials() > 0);
     let selected_alpha = stats::cases::selected_alpha(alpha, known.count() as u64);
-    let interval_of = |failures: u64, trials: u64, alpha: f64| {
-        let interval = stop_rule.interval(failures, trials, alpha);
-        [interval.lo, interval.hi]
-    };
+    let interval_of =
+        |failures: u64, trials: u64, alpha: f64| stop_rule.interval(failures, trials, alpha).ends();
     let numbered = (0..).zip(&suite.cases);
     let planned = numbered.filter(|(_, case)| case.planned_trials() > 0);
     planned
@@ -512,8 +510,9 @@ fn isolated_trials(counts: IsolatedCounts, alpha: f64) -> Option<IsolatedTrials>
         failures: counts.failures,
         without_result: counts.without_result,
         interval: {
-            let interval = StopRule::PlannedN.interval(counts.failures, trials, alpha);
-            [interval.lo, interval.hi]
+            StopRule::PlannedN
+                .interval(counts.failures, trials, alpha)
+                .ends()
         },
         upper_bound: StopRule::planned_upper_bound(counts.failures, trials, alpha),
     })

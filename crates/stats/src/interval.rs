@@ -34,6 +34,11 @@ impl Interval {
     /// The interval without information: every rate is possible.
     pub const WHOLE: Self = Self { lo: 0.0, hi: 1.0 };
 
+    /// Returns the lowest and the highest rate.
+    pub fn ends(self) -> [f64; 2] {
+        [self.lo, self.hi]
+    }
+
     /// Returns the distance between the two ends.
     pub fn width(self) -> f64 {
         self.hi - self.lo

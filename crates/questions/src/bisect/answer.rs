@@ -125,7 +125,7 @@ impl BisectAnswer {
                 .filter(|index| *index <= newest)
                 .map(name)
                 .collect(),
-            rate: [rate.lo, rate.hi],
+            rate: rate.ends(),
             failing_counts: (k, n),
             points: candidates_seen(state, &search, &masses),
             local: local_check(state, &search),

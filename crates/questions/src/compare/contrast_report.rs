@@ -79,7 +79,7 @@ impl ContrastReport {
             differs: have_different_rates(state, contrast),
             planned_look: contrast.differs_as_planned(levels(state)),
             observed: (real(other) - real(reference)) / real(pairs.max(1)),
-            difference: [difference.lo, difference.hi],
+            difference: difference.ends(),
             fisher: stats::fisher(reference, pairs, other, pairs).two_sided,
             failures: report_failures(state, contrast),
         }

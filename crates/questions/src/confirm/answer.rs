@@ -229,7 +229,7 @@ impl AnswerText for ConfirmAnswer {
             rate_row(
                 "before",
                 FailureCounts { failures, trials },
-                Some([interval.lo, interval.hi]),
+                Some(interval.ends()),
             )
         });
         let tested = variants.iter().filter(|variant| variant.trials > 0);

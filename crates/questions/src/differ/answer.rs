@@ -11,6 +11,7 @@ use crate::answer::{
 use crate::{FailureCounts, StopRule, Verdict};
 use provoke_model::VariantId;
 use provoke_state::State;
+use provoke_stats::Interval;
 use provoke_stats::paths::{LOOKS, PathComparison, SecondCause};
 use provoke_words as words;
 use provoke_words::document::{Cell, Column, Figure, Place, SuggestedCommand, Table};
@@ -111,10 +112,7 @@ impl DifferAnswer {
             }),
             tests: comparison.map_or(0, |comparison| comparison.tests),
             is_limited: comparison.is_some_and(|comparison| comparison.is_limited),
-            plain: FailureCounts {
-                failures: tally.failures,
-                trials: tally.counted_trials(),
-            },
+            plain: FailureCounts::of_tally(tally),
             observed: memory.recorded(Recording::Full),
             half_observed: memory.recorded(Recording::Half),
             only_functions: memory.compares_functions(),
@@ -398,9 +396,7 @@ impl AnswerText for DifferAnswer {
             let of = |counts: FailureCounts| {
                 StopRule::Decision.interval(counts.failures, counts.trials, alpha)
             };
-            (counts.trials > 0)
-                .then(|| of(counts))
-                .map(|interval| [interval.lo, interval.hi])
+            (counts.trials > 0).then(|| of(counts)).map(Interval::ends)
         };
         let rates = self
             .rates()

@@ -145,7 +145,7 @@ impl HuntAnswer {
                 return interval_of(natural, alpha);
             }
             let interval = rate_interval(stop_rule, plain, alpha);
-            Some([interval.lo, interval.hi])
+            Some(interval.ends())
         };
         let other_crash = match failure {
             Some(failure) => failure.others.title().map(str::to_owned),
@@ -509,8 +509,9 @@ fn names_not_found(memory: &HuntMemory) -> Vec<String> {
 /// Returns the interval of the rate of trials whose number depends on how they end.
 fn interval_of(counts: FailureCounts, alpha: f64) -> Option<[f64; 2]> {
     (counts.trials > 0).then(|| {
-        let interval = StopRule::Decision.interval(counts.failures, counts.trials, alpha);
-        [interval.lo, interval.hi]
+        StopRule::Decision
+            .interval(counts.failures, counts.trials, alpha)
+            .ends()
     })
 }
 

@@ -122,7 +122,7 @@ impl LoadLevelReport {
             _ => {
                 let rule = crate::policy_of(state).stop_rule(state, id);
                 let interval = crate::rate_interval(rule, tally, alpha);
-                Some([interval.lo, interval.hi])
+                Some(interval.ends())
             }
         };
         let served: Vec<u64> = tally

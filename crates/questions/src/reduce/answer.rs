@@ -166,10 +166,7 @@ impl ReduceAnswer {
                 .collect(),
             sufficient: answer.sufficient,
             alone: set_counts(state, needed_items.clone()),
-            everything: FailureCounts {
-                failures: failing.failures,
-                trials: failing.counted_trials(),
-            },
+            everything: FailureCounts::of_tally(failing),
             fails_more_rarely: answer.sufficient
                 && reduction.is_some_and(search::Reduction::is_found_set_rarer),
             times_rarer: match rates {
@@ -453,11 +450,7 @@ fn untestable_reason(state: &State, set: Vec<usize>) -> Option<String> {
 /// Returns the counts of a set.
 fn set_counts(state: &State, set: Vec<usize>) -> FailureCounts {
     find_variant(state, set).map_or_else(FailureCounts::default, |id| {
-        let tally = state.tally_of(id);
-        FailureCounts {
-            failures: tally.failures,
-            trials: tally.counted_trials(),
-        }
+        FailureCounts::of_tally(state.tally_of(id))
     })
 }
 

@@ -32,7 +32,7 @@ pub(super) fn slots_section(source: &PageSource<'_>) -> Option<Markup> {
         .iter()
         .map(|(slot, totals)| {
             let interval = StopRule::PlannedN.interval(totals.failures, totals.trials, alpha);
-            let ends = [interval.lo, interval.hi];
+            let ends = interval.ends();
             let rate = RateMark::of_share(totals.failures, totals.trials, ends);
             (*slot, rate)
         })
