@@ -6,7 +6,7 @@ use super::signals::listen_for_signals;
 use crate::experiment::{Experiment, ExperimentSettings, find_ourselves};
 use crate::term::{self, TerminalObserver};
 use provoke_model::Plan;
-use provoke_report::{Junit, JunitTrials, PageOptions};
+use provoke_report::{JUNIT, JUNIT_TRIALS, PageOptions};
 use provoke_words::diagnostic::Diagnostic;
 use tokio::runtime::{Builder, Runtime};
 
@@ -43,7 +43,7 @@ pub(super) fn run_experiment(
         Some(signal) => Exit::Stopped(signal),
         None => Exit::of_verdict(run.report.verdict, run.state.goal.expect),
     };
-    let has_junit = reports.has_format(&Junit) || reports.has_format(&JunitTrials);
+    let has_junit = reports.has_format(&JUNIT) || reports.has_format(&JUNIT_TRIALS);
     output.ci.show_result(run, exit, has_junit);
     match outcome.error {
         Some(error) => Err(error),

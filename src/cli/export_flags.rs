@@ -23,7 +23,7 @@ impl ExportFlags {
     /// Refuses several reports on stdout.
     pub(super) fn check_stdout(&self, run: &str) -> Result<(), Diagnostic> {
         let flags: Vec<String> = (self.0.formats_on_stdout())
-            .map(|exporter| format!("--{0}=report.{0}", exporter.name()))
+            .map(|exporter| format!("--{0}=report.{0}", exporter.name))
             .collect();
         if flags.len() < 2 {
             return Ok(());
@@ -44,8 +44,8 @@ fn target_of_value(value: &Path) -> ReportTarget {
 }
 
 /// Returns the earlier name of the flag of a format.
-fn earlier_name(exporter: &dyn Exporter) -> String {
-    format!("export-{}", exporter.name())
+fn earlier_name(exporter: &Exporter) -> String {
+    format!("export-{}", exporter.name)
 }
 
 impl Args for ExportFlags {
@@ -58,16 +58,16 @@ impl Args for ExportFlags {
         };
         let flags = EXPORTERS.iter().copied().flat_map(|exporter| {
             [
-                flag(exporter.name().to_owned(), "FILE")
+                flag(exporter.name.to_owned(), "FILE")
                     .num_args(0..=1)
-                    .default_missing_value(if exporter.is_page() { IN_RUN } else { "-" })
+                    .default_missing_value(if exporter.is_page { IN_RUN } else { "-" })
                     .require_equals(true)
-                    .help(exporter.about())
+                    .help(exporter.about)
                     .help_heading(RESULT)
                     .hide_short_help(true),
                 flag(earlier_name(exporter), "FILE")
                     .hide(true)
-                    .conflicts_with(exporter.name()),
+                    .conflicts_with(exporter.name),
             ]
         });
         let pictures = flag(PICTURES.to_owned(), "DIRECTORY")
@@ -86,7 +86,7 @@ impl FromArgMatches for ExportFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
         let formats = EXPORTERS.iter().copied().filter_map(|exporter| {
-            let path = path(exporter.name()).or_else(|| path(&earlier_name(exporter)))?;
+            let path = path(exporter.name).or_else(|| path(&earlier_name(exporter)))?;
             Some((exporter, target_of_value(&path)))
         });
         Ok(Self(RequestedReports {

@@ -11,7 +11,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use provoke_journal::{SharedData, default_root};
 use provoke_model::CaseName;
-use provoke_report::{CaseSelection, Markdown, PageOptions, RunOrder};
+use provoke_report::{CaseSelection, MARKDOWN, PageOptions, RunOrder};
 use provoke_runners::{Exclusion, exclusions};
 use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::shell_word;
@@ -173,7 +173,7 @@ impl ReportArgs {
             term::print_bundle(file, shared);
         }
         let reports = &self.exports.0;
-        if reports.has_format(&Markdown) {
+        if reports.has_format(&MARKDOWN) {
             term::print_baseline_hint(report);
         }
         let files = reports.write_reports(folder, &stored.state, report, self.page_options())?;

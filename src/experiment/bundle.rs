@@ -4,7 +4,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use provoke_journal::{RunFolder, Secrets, SharedData, copy_to_share};
 use provoke_model::{STORY_FILE, parse_small_json};
-use provoke_report::{ExportOptions, Exporter, Json, Markdown, MaskedRun, Report, export_report};
+use provoke_report::{ExportOptions, Exporter, JSON, MARKDOWN, MaskedRun, Report, export_report};
 use provoke_sys::files;
 use provoke_sys::private_folder::PrivateFolder;
 use provoke_words::diagnostic::Diagnostic;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 const LARGEST: u64 = 64 << 20;
 
 /// The reports in a bundle, for people and for programs.
-const REPORTS: [&dyn Exporter; 2] = [&Markdown, &Json];
+const REPORTS: [&Exporter; 2] = [&MARKDOWN, &JSON];
 
 type BundleError = Box<dyn Error + Send + Sync>;
 
@@ -62,7 +62,7 @@ fn fill_archive(
             ..ExportOptions::default()
         };
         export_report(exporter, &run, &options, &mut text)?;
-        let name = format!("report.{}", exporter.name());
+        let name = format!("report.{}", exporter.name);
         append_text(archive, &top.join(name), &text)?;
     }
     for trial in folder_entries(&folder.trials_path())? {

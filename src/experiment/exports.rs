@@ -5,7 +5,7 @@ use super::stored_runs::StoredReport;
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, StoreError, default_root};
 use provoke_report::{
-    Annotation, AnnotationLevel, ExportError, ExportOptions, Exporter, Markdown, MaskedRun,
+    Annotation, AnnotationLevel, ExportError, ExportOptions, Exporter, MARKDOWN, MaskedRun,
     PageOptions, Report, RunOfTrend, RunOrder, export_annotations, export_pictures, export_report,
     export_short_summary, export_trend,
 };
@@ -36,7 +36,7 @@ pub enum ReportTarget {
 #[derive(Clone, Debug, Default)]
 pub struct RequestedReports {
     /// The formats, each with its target.
-    pub formats: Vec<(&'static dyn Exporter, ReportTarget)>,
+    pub formats: Vec<(&'static Exporter, ReportTarget)>,
     /// The directory for the pictures of a page as separate files.
     pub pictures: Option<PathBuf>,
 }
@@ -48,26 +48,26 @@ impl RequestedReports {
     }
 
     /// Returns whether a report in this format is requested.
-    pub fn has_format(&self, wanted: &dyn Exporter) -> bool {
+    pub fn has_format(&self, wanted: &Exporter) -> bool {
         let mut formats = self.formats.iter();
-        formats.any(|(exporter, _)| exporter.name() == wanted.name())
+        formats.any(|(exporter, _)| exporter.name == wanted.name)
     }
 
     /// Returns whether a page or its pictures are requested.
     pub fn has_pictures(&self) -> bool {
-        self.pictures.is_some() || self.formats.iter().any(|(exporter, _)| exporter.is_page())
+        self.pictures.is_some() || self.formats.iter().any(|(exporter, _)| exporter.is_page)
     }
 
     /// Returns the target of the page, if nothing else is requested.
     pub fn only_page(&self) -> Option<&ReportTarget> {
         match (self.formats.as_slice(), &self.pictures) {
-            ([(exporter, target)], None) if exporter.is_page() => Some(target),
+            ([(exporter, target)], None) if exporter.is_page => Some(target),
             _ => None,
         }
     }
 
     /// Returns the formats that are written to stdout.
-    pub fn formats_on_stdout(&self) -> impl Iterator<Item = &'static dyn Exporter> {
+    pub fn formats_on_stdout(&self) -> impl Iterator<Item = &'static Exporter> {
         let formats = self.formats.iter();
         formats
             .filter_map(|(exporter, target)| (*target == ReportTarget::Stdout).then_some(*exporter))
@@ -119,14 +119,14 @@ impl RequestedReports {
             let path = match target {
                 ReportTarget::Stdout => {
                     let (name, mut stdout) = (Path::new("-"), io::stdout().lock());
-                    let exported = export_report(*exporter, &run, &options, &mut stdout);
+                    let exported = export_report(exporter, &run, &options, &mut stdout);
                     finish_output(exported, name, &mut stdout)?;
                     continue;
                 }
                 ReportTarget::File(path) => path.clone(),
                 ReportTarget::RunFolder => default_page(folder)?,
             };
-            write_report(*exporter, &run, &options, &path)?;
+            write_report(exporter, &run, &options, &path)?;
             written.push(path);
         }
         if let Some(directory) = &self.pictures {
@@ -159,7 +159,7 @@ fn default_page(folder: &RunFolder) -> Result<PathBuf, Diagnostic> {
 
 /// Writes a report to a file.
 fn write_report(
-    exporter: &dyn Exporter,
+    exporter: &Exporter,
     run: &MaskedRun<'_>,
     options: &ExportOptions,
     path: &Path,
@@ -169,7 +169,7 @@ fn write_report(
         let exported = export_report(exporter, run, options, &mut out);
         finish_output(exported, path, &mut out)
     };
-    if exporter.is_page() {
+    if exporter.is_page {
         write_private_file(path, write)?;
     } else {
         write(File::create(path).map_err(|error| cannot_open(path, error))?)?;
@@ -279,7 +279,7 @@ pub(super) fn append_step_summary(
     // Everybody may be able to read the summary, so the values of environment variables are left out.
     let options = ExportOptions::default();
     finish_output(
-        export_report(&Markdown, &run, &options, &mut text),
+        export_report(&MARKDOWN, &run, &options, &mut text),
         path,
         &mut io::sink(),
     )?;

@@ -73,7 +73,7 @@ impl RecordedRun {
     }
 
     /// Returns the report in a format. The directory was created by [`Self::write_folder`].
-    pub(crate) fn export(&self, folder: &RunFolder, exporter: &dyn Exporter) -> String {
+    pub(crate) fn export(&self, folder: &RunFolder, exporter: &Exporter) -> String {
         self.export_with(folder, exporter, &ExportOptions::default())
     }
 
@@ -81,7 +81,7 @@ impl RecordedRun {
     pub(crate) fn export_with(
         &self,
         folder: &RunFolder,
-        exporter: &dyn Exporter,
+        exporter: &Exporter,
         options: &ExportOptions,
     ) -> String {
         let mut text = Vec::new();

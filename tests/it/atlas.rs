@@ -8,7 +8,7 @@ use provoke_model::{
     FailureKind, HeldPlan, InconclusiveReason, MeasuredBaseline, Outcome, Plan, Question,
     RateDrift, RunCounts, Signal, SignalEvidence, StopCause, Survey, TrialId,
 };
-use provoke_report::{ExportOptions, Html, PageOptions};
+use provoke_report::{ExportOptions, HTML, PageOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
@@ -528,7 +528,7 @@ fn assert_digests(question: &str, case: fn(&mut Choices) -> Case) {
                 },
                 ..ExportOptions::default()
             };
-            let page = run.export_with(&folder, &Html, &without_output);
+            let page = run.export_with(&folder, &HTML, &without_output);
             outputs.push(("without_output.html".to_owned(), page));
         }
         for (file, text) in outputs {

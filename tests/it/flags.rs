@@ -70,7 +70,7 @@ fn flags_of_questions_and_fields_of_scenarios_are_equal() {
     ];
     let fields = tables.into_iter().filter_map(Value::as_object);
     let fields: BTreeSet<String> = fields.flat_map(|fields| fields.keys().cloned()).collect();
-    let formats = EXPORTERS.iter().map(|exporter| exporter.name());
+    let formats = EXPORTERS.iter().map(|exporter| exporter.name);
     let only_flags: Vec<&str> = ONLY_FLAGS.into_iter().chain(formats).collect();
     assert_eq!(&flags - &fields, names(&only_flags));
     assert_eq!(&fields - &flags, names(&ONLY_FIELDS));

@@ -234,7 +234,7 @@ fn terminal_outputs(run: &RecordedRun) -> String {
 pub(crate) fn all_outputs(run: &RecordedRun, folder: &RunFolder) -> Vec<(String, String)> {
     let reports = EXPORTERS.iter().copied().map(|exporter| {
         let text = run.export(folder, exporter);
-        (format!("report.{}", exporter.name()), text)
+        (format!("report.{}", exporter.name), text)
     });
     let short = ("short.txt".to_owned(), short_outputs(run, folder));
     let terminal = ("terminal.txt".to_owned(), terminal_outputs(run));

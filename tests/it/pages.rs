@@ -5,7 +5,7 @@ mod page_tree;
 
 use page_tree::{assert_harmless, text_lines};
 use provoke_model::Survey;
-use provoke_report::{Html, Json, MaskedRun, PageOptions, RunOfTrend, RunOrder, export_trend};
+use provoke_report::{HTML, JSON, MaskedRun, PageOptions, RunOfTrend, RunOrder, export_trend};
 use provoke_words as words;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -53,8 +53,8 @@ fn the_page_of_every_verdict_has_the_numbers_of_the_json_report() {
     let mut checked = 0;
     for (name, run) in answered_questions() {
         let folder = run.write_folder(&folder.path().join(name));
-        let page = run.export(&folder, &Html);
-        let json: Value = serde_json::from_str(&run.export(&folder, &Json)).unwrap();
+        let page = run.export(&folder, &HTML);
+        let json: Value = serde_json::from_str(&run.export(&folder, &JSON)).unwrap();
         let mut numbers = JsonNumbers::default();
         numbers.add_value(&json);
         let elements = assert_harmless(&page);
@@ -91,7 +91,7 @@ fn the_page_of_every_verdict_reads_well() {
     let folder = tempfile::tempdir().unwrap();
     for (name, run) in answered_questions() {
         let folder = run.write_folder(&folder.path().join(name));
-        let page = run.export(&folder, &Html);
+        let page = run.export(&folder, &HTML);
         insta::assert_snapshot!(format!("page_{name}"), text_lines(&page));
     }
 }

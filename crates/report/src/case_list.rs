@@ -41,35 +41,28 @@ const COLUMNS: [&str; 27] = [
 ];
 
 /// A table with one row for each test of a suite.
-#[derive(Clone, Copy, Debug)]
-pub struct CsvCases;
+pub static CSV_CASES: Exporter = Exporter {
+    name: "csv-cases",
+    about: "Write CSV, one row per test of the suite",
+    is_page: false,
+    write,
+};
 
-impl Exporter for CsvCases {
-    fn name(&self) -> &'static str {
-        "csv-cases"
-    }
-
-    fn about(&self) -> &'static str {
-        "Write CSV, one row per test of the suite"
-    }
-
-    fn write(
-        &self,
-        run: &MaskedRun<'_>,
-        _: &ExportOptions,
-        out: &mut dyn io::Write,
-    ) -> Result<(), ExportError> {
-        let mut table = WriterBuilder::new().has_headers(false).from_writer(out);
-        table.write_record(COLUMNS).map_err(into_io_error)?;
-        for variant in &run.report().variants {
-            let cases = variant.suite.iter().flat_map(|suite| &suite.cases);
-            for case in cases {
-                let row = case_row(&variant.name, case);
-                table.write_record(&row).map_err(into_io_error)?;
-            }
+fn write(
+    run: &MaskedRun<'_>,
+    _: &ExportOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), ExportError> {
+    let mut table = WriterBuilder::new().has_headers(false).from_writer(out);
+    table.write_record(COLUMNS).map_err(into_io_error)?;
+    for variant in &run.report().variants {
+        let cases = variant.suite.iter().flat_map(|suite| &suite.cases);
+        for case in cases {
+            let row = case_row(&variant.name, case);
+            table.write_record(&row).map_err(into_io_error)?;
         }
-        Ok(table.flush()?)
     }
+    Ok(table.flush()?)
 }
 
 fn case_row(variant: &str, case: &CaseReport) -> Vec<String> {

@@ -49,42 +49,35 @@ pub(super) const COLUMNS: [&str; 34] = [
 ];
 
 /// The rows of the trials as a table, after a header line; see [`TrialRow`].
-#[derive(Clone, Copy, Debug)]
-pub struct Csv;
+pub static CSV: Exporter = Exporter {
+    name: "csv",
+    about: "Write CSV, one row per trial",
+    is_page: false,
+    write,
+};
 
-impl Exporter for Csv {
-    fn name(&self) -> &'static str {
-        "csv"
-    }
-
-    fn about(&self) -> &'static str {
-        "Write CSV, one row per trial"
-    }
-
-    fn write(
-        &self,
-        run: &MaskedRun<'_>,
-        _: &ExportOptions,
-        out: &mut dyn io::Write,
-    ) -> Result<(), ExportError> {
-        let mut table = WriterBuilder::new().has_headers(false).from_writer(out);
-        table.write_record(COLUMNS).map_err(into_io_error)?;
-        rows::for_each_row(run, |mut row: TrialRow| {
-            let texts = [
-                &mut row.variant,
-                &mut row.detail,
-                &mut row.last_words,
-                &mut row.host,
-            ];
-            texts
-                .into_iter()
-                .chain(&mut row.title)
-                .chain(&mut row.ends)
-                .for_each(make_safe);
-            table.serialize(row).map_err(into_io_error)
-        })?;
-        Ok(table.flush()?)
-    }
+fn write(
+    run: &MaskedRun<'_>,
+    _: &ExportOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), ExportError> {
+    let mut table = WriterBuilder::new().has_headers(false).from_writer(out);
+    table.write_record(COLUMNS).map_err(into_io_error)?;
+    rows::for_each_row(run, |mut row: TrialRow| {
+        let texts = [
+            &mut row.variant,
+            &mut row.detail,
+            &mut row.last_words,
+            &mut row.host,
+        ];
+        texts
+            .into_iter()
+            .chain(&mut row.title)
+            .chain(&mut row.ends)
+            .for_each(make_safe);
+        table.serialize(row).map_err(into_io_error)
+    })?;
+    Ok(table.flush()?)
 }
 
 /// Returns the I/O error inside an error of the library; its kind shows a closed pipe.

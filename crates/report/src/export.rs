@@ -5,29 +5,19 @@ use super::{MaskedRun, PageOptions, html, test_rates};
 use provoke_journal::StoreError;
 use provoke_model::Survey;
 use provoke_state::State;
-use std::fmt;
 use std::io::{self, BufWriter, Write as _};
 
 /// A format of a report: how a run is written for others.
-pub trait Exporter: fmt::Debug + Sync {
+#[derive(Debug)]
+pub struct Exporter {
     /// Its name: that of its flag and of the extension of its files.
-    fn name(&self) -> &'static str;
-
+    pub name: &'static str,
     /// What its flag does.
-    fn about(&self) -> &'static str;
-
+    pub about: &'static str,
     /// Whether it is a page to look at, with pictures: a private file in the directory of the run by default.
-    fn is_page(&self) -> bool {
-        false
-    }
-
+    pub is_page: bool,
     /// Writes a run.
-    fn write(
-        &self,
-        run: &MaskedRun<'_>,
-        options: &ExportOptions,
-        out: &mut dyn io::Write,
-    ) -> Result<(), ExportError>;
+    pub write: fn(&MaskedRun<'_>, &ExportOptions, &mut dyn io::Write) -> Result<(), ExportError>,
 }
 
 /// An error while writing a report.
@@ -59,13 +49,13 @@ pub struct ExportOptions {
 
 /// Writes a run in a format.
 pub fn export_report(
-    exporter: &dyn Exporter,
+    exporter: &Exporter,
     run: &MaskedRun<'_>,
     options: &ExportOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), ExportError> {
     let mut out = BufWriter::with_capacity(1 << 16, out);
-    exporter.write(run, options, &mut out)?;
+    (exporter.write)(run, options, &mut out)?;
     Ok(out.flush()?)
 }
 

@@ -25,30 +25,23 @@ pub(super) const OLD_NAMES: [(&str, &str, &str); 14] = [
 ];
 
 /// The whole report as indented JSON; see [`super::Report`].
-#[derive(Clone, Copy, Debug)]
-pub struct Json;
+pub static JSON: Exporter = Exporter {
+    name: "json",
+    about: "Write the report as JSON to FILE [default: stdout]",
+    is_page: false,
+    write,
+};
 
-impl Exporter for Json {
-    fn name(&self) -> &'static str {
-        "json"
-    }
-
-    fn about(&self) -> &'static str {
-        "Write the report as JSON to FILE [default: stdout]"
-    }
-
-    fn write(
-        &self,
-        run: &MaskedRun<'_>,
-        _: &ExportOptions,
-        out: &mut dyn io::Write,
-    ) -> Result<(), ExportError> {
-        let mut value = serde_json::to_value(run.report().get()).map_err(io::Error::from)?;
-        add_old_names(&mut value);
-        let json = serde_json::to_string_pretty(&value).map_err(io::Error::from)?;
-        out.write_all(safe_json(&json).as_bytes())?;
-        Ok(out.write_all(b"\n")?)
-    }
+fn write(
+    run: &MaskedRun<'_>,
+    _: &ExportOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), ExportError> {
+    let mut value = serde_json::to_value(run.report().get()).map_err(io::Error::from)?;
+    add_old_names(&mut value);
+    let json = serde_json::to_string_pretty(&value).map_err(io::Error::from)?;
+    out.write_all(safe_json(&json).as_bytes())?;
+    Ok(out.write_all(b"\n")?)
 }
 
 /// Adds the old names of replaced fields, at the end of their objects.

@@ -6,29 +6,22 @@ use std::io;
 
 /// One line for every trial; see [`super::TrialRow`]. The text of child processes is unchanged, with escapes for characters that
 /// could do harm in a log.
-#[derive(Clone, Copy, Debug)]
-pub struct Jsonl;
+pub static JSONL: Exporter = Exporter {
+    name: "jsonl",
+    about: "Write JSON Lines, one line per trial",
+    is_page: false,
+    write,
+};
 
-impl Exporter for Jsonl {
-    fn name(&self) -> &'static str {
-        "jsonl"
-    }
-
-    fn about(&self) -> &'static str {
-        "Write JSON Lines, one line per trial"
-    }
-
-    fn write(
-        &self,
-        run: &MaskedRun<'_>,
-        _: &ExportOptions,
-        out: &mut dyn io::Write,
-    ) -> Result<(), ExportError> {
-        rows::for_each_row(run, |row| {
-            let json = serde_json::to_string(&row)?;
-            out.write_all(safe_json(&json).as_bytes())?;
-            out.write_all(b"\n")
-        })?;
-        Ok(())
-    }
+fn write(
+    run: &MaskedRun<'_>,
+    _: &ExportOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), ExportError> {
+    rows::for_each_row(run, |row| {
+        let json = serde_json::to_string(&row)?;
+        out.write_all(safe_json(&json).as_bytes())?;
+        out.write_all(b"\n")
+    })?;
+    Ok(())
 }

@@ -28,37 +28,30 @@ const SHOWN: usize = 100;
 const LISTED: usize = 12;
 
 /// `JUnit` XML, for CI servers.
-#[derive(Clone, Copy, Debug)]
-pub struct Junit;
+pub static JUNIT: Exporter = Exporter {
+    name: "junit",
+    about: "Write JUnit XML for CI servers",
+    is_page: false,
+    write,
+};
 
-impl Exporter for Junit {
-    fn name(&self) -> &'static str {
-        "junit"
+fn write(
+    run: &MaskedRun<'_>,
+    _: &ExportOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), ExportError> {
+    let report = run.report();
+    let variants = &report.get().variants;
+    let tested = variants.iter().filter(|variant| variant.suite.is_some());
+    let mut suites: Vec<Suite> = tested
+        .map(|variant| suite_of_tests(report, variant))
+        .collect();
+    if suites.is_empty() {
+        suites.push(suite_of_failures(run));
+    } else {
+        suites.insert(0, verdict_suite(report));
     }
-
-    fn about(&self) -> &'static str {
-        "Write JUnit XML for CI servers"
-    }
-
-    fn write(
-        &self,
-        run: &MaskedRun<'_>,
-        _: &ExportOptions,
-        out: &mut dyn io::Write,
-    ) -> Result<(), ExportError> {
-        let report = run.report();
-        let variants = &report.get().variants;
-        let tested = variants.iter().filter(|variant| variant.suite.is_some());
-        let mut suites: Vec<Suite> = tested
-            .map(|variant| suite_of_tests(report, variant))
-            .collect();
-        if suites.is_empty() {
-            suites.push(suite_of_failures(run));
-        } else {
-            suites.insert(0, verdict_suite(report));
-        }
-        Ok(document(report, suites).write(out)?)
-    }
+    Ok(document(report, suites).write(out)?)
 }
 
 /// Returns the verdict and a case for each failure.

@@ -25,46 +25,39 @@ pub(super) const FOLDED_FROM: u64 = 10_000;
 const SHOWN: u64 = 1000;
 
 /// `JUnit` XML with a case for each trial.
-#[derive(Clone, Copy, Debug)]
-pub struct JunitTrials;
+pub static JUNIT_TRIALS: Exporter = Exporter {
+    name: "junit-trials",
+    about: "Write JUnit XML, one test case per trial",
+    is_page: false,
+    write,
+};
 
-impl Exporter for JunitTrials {
-    fn name(&self) -> &'static str {
-        "junit-trials"
-    }
-
-    fn about(&self) -> &'static str {
-        "Write JUnit XML, one test case per trial"
-    }
-
-    fn write(
-        &self,
-        run: &MaskedRun<'_>,
-        _: &ExportOptions,
-        out: &mut dyn io::Write,
-    ) -> Result<(), ExportError> {
-        let report = run.report();
-        let trials = |variant: &VariantReport| variant.trials + variant.other + variant.void;
-        let trial_count: u64 = report.variants.iter().map(trials).sum();
-        let mut suites: Vec<VariantSuite> = report
-            .variants
-            .iter()
-            .map(|variant| VariantSuite::new(report, variant))
-            .collect();
-        let mut output_left = ALL_OUTPUT;
-        rows::for_each_row(run, |row| {
-            if let Some(suite) = suites.get_mut(row.index) {
-                suite.add_case(&row, trial_count > FOLDED_FROM, |row| {
-                    KeptOutput::read_streams(run, row.trial, &mut output_left)
-                });
-            }
-            Ok(())
-        })?;
-        let verdict = report.answer_text().map(|_| verdict_suite(report));
-        let suites = suites.into_iter().map(VariantSuite::into_suite);
-        let document = document(report, verdict.into_iter().chain(suites).collect());
-        Ok(document.write(out)?)
-    }
+fn write(
+    run: &MaskedRun<'_>,
+    _: &ExportOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), ExportError> {
+    let report = run.report();
+    let trials = |variant: &VariantReport| variant.trials + variant.other + variant.void;
+    let trial_count: u64 = report.variants.iter().map(trials).sum();
+    let mut suites: Vec<VariantSuite> = report
+        .variants
+        .iter()
+        .map(|variant| VariantSuite::new(report, variant))
+        .collect();
+    let mut output_left = ALL_OUTPUT;
+    rows::for_each_row(run, |row| {
+        if let Some(suite) = suites.get_mut(row.index) {
+            suite.add_case(&row, trial_count > FOLDED_FROM, |row| {
+                KeptOutput::read_streams(run, row.trial, &mut output_left)
+            });
+        }
+        Ok(())
+    })?;
+    let verdict = report.answer_text().map(|_| verdict_suite(report));
+    let suites = suites.into_iter().map(VariantSuite::into_suite);
+    let document = document(report, verdict.into_iter().chain(suites).collect());
+    Ok(document.write(out)?)
 }
 
 /// Returns whether the question decides the result, and not each trial.

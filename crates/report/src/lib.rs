@@ -3,7 +3,7 @@
 //! [`Report`] is derived from the [`State`](provoke_state::State), and all formats read it. Its field names
 //! are stable.
 //!
-//! To add a format: a file with an implementation of [`Exporter`], and a line in [`EXPORTERS`]. Its flag and its help follow
+//! To add a format: a file with an [`Exporter`], and a line in [`EXPORTERS`]. Its flag and its help follow
 //! from it.
 //!
 #![doc = include_str!("../README.md")]
@@ -60,10 +60,10 @@ mod wrap;
 
 pub use annotations::{Annotation, AnnotationLevel, export_annotations};
 pub use before_start::lines_before_start;
-pub use case_list::{CaseSelection, CsvCases};
+pub use case_list::{CSV_CASES, CaseSelection};
 pub use case_table::case_table;
 pub use count_ranges::{CountRange, count_ranges};
-pub use csv::Csv;
+pub use csv::CSV;
 pub use derive::command_line;
 pub use distribution::{RateWindow, TimeRange};
 pub use export::{
@@ -72,16 +72,16 @@ pub use export::{
 pub use failure_groups::{FailureGroup, group_failures};
 pub use host_losses::HostLosses;
 pub use hosts::{HostDifference, HostReport, HostTotals, host_lines, host_table};
-pub use html::{Html, PageOptions, PictureFile, export_pictures};
-pub use json::Json;
-pub use jsonl::Jsonl;
-pub use junit::Junit;
-pub use junit_trials::JunitTrials;
+pub use html::{HTML, PageOptions, PictureFile, export_pictures};
+pub use json::JSON;
+pub use jsonl::JSONL;
+pub use junit::JUNIT;
+pub use junit_trials::JUNIT_TRIALS;
 pub use listing::RunListing;
 pub use load::LoadTotals;
 pub use load_forecast::{ANNOUNCED_FROM, LoadForecast, LoadMeasurements, forecast_duration};
 pub(crate) use load_plan::{load_assumptions, load_summary};
-pub use markdown::{Markdown, export_short_summary, summarize_document};
+pub use markdown::{MARKDOWN, export_short_summary, summarize_document};
 pub use masked::{Masked, MaskedRun};
 pub use next_commands::next_commands;
 pub use output::last_stderr_line;
@@ -104,15 +104,15 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All formats, in the order of the help.
-pub static EXPORTERS: &[&dyn Exporter] = &[
-    &json::Json,
-    &jsonl::Jsonl,
-    &csv::Csv,
-    &case_list::CsvCases,
-    &junit::Junit,
-    &junit_trials::JunitTrials,
-    &markdown::Markdown,
-    &html::Html,
+pub static EXPORTERS: &[&Exporter] = &[
+    &json::JSON,
+    &jsonl::JSONL,
+    &csv::CSV,
+    &case_list::CSV_CASES,
+    &junit::JUNIT,
+    &junit_trials::JUNIT_TRIALS,
+    &markdown::MARKDOWN,
+    &html::HTML,
 ];
 
 /// Version of the report's format.

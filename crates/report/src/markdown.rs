@@ -25,27 +25,20 @@ use provoke_words::untrusted::shell_word;
 use std::io;
 
 /// Markdown, for an issue.
-#[derive(Clone, Copy, Debug)]
-pub struct Markdown;
+pub static MARKDOWN: Exporter = Exporter {
+    name: "md",
+    about: "Write Markdown for a bug report",
+    is_page: false,
+    write,
+};
 
-impl Exporter for Markdown {
-    fn name(&self) -> &'static str {
-        "md"
-    }
-
-    fn about(&self) -> &'static str {
-        "Write Markdown for a bug report"
-    }
-
-    fn write(
-        &self,
-        run: &MaskedRun<'_>,
-        options: &ExportOptions,
-        out: &mut dyn io::Write,
-    ) -> Result<(), ExportError> {
-        let issue = Issue::read_from(run, options.environment)?;
-        Ok(write_markdown(run.report(), &issue, out)?)
-    }
+fn write(
+    run: &MaskedRun<'_>,
+    options: &ExportOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), ExportError> {
+    let issue = Issue::read_from(run, options.environment)?;
+    Ok(write_markdown(run.report(), &issue, out)?)
 }
 
 fn write_markdown(

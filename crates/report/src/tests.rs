@@ -1,7 +1,7 @@
 //! Compares the reports of complete journals.
 
 use super::{
-    Csv, EXPORTERS, ExportOptions, Exporter, Json, Jsonl, Junit, JunitTrials, Markdown, MaskedRun,
+    CSV, EXPORTERS, ExportOptions, Exporter, JSON, JSONL, JUNIT, JUNIT_TRIALS, MARKDOWN, MaskedRun,
     Report, export_report,
 };
 use provoke_journal as journal;
@@ -225,7 +225,7 @@ impl SimulatedRun {
         Report::new(&state, true)
     }
 
-    pub(super) fn export(&self, exporter: &dyn Exporter) -> String {
+    pub(super) fn export(&self, exporter: &Exporter) -> String {
         let mut out = Vec::new();
         let report = self.report();
         let run = MaskedRun::new(&self.folder, &report).unwrap();
@@ -367,7 +367,7 @@ fn columns(csv: &str, names: &[&str]) -> String {
 
 #[test]
 fn the_table_has_a_row_for_every_ending() {
-    let csv = run_with_every_ending().export(&Csv);
+    let csv = run_with_every_ending().export(&CSV);
     let names = [
         "trial",
         "attempt",
@@ -406,9 +406,9 @@ fn the_table_has_a_row_for_every_ending() {
 #[test]
 fn a_json_line_has_the_columns_of_the_table() {
     let run = run_with_every_ending();
-    let lines = run.export(&Jsonl);
+    let lines = run.export(&JSONL);
     insta::assert_snapshot!(lines.lines().nth(1).unwrap(), @r#"{"trial":2,"variant":"","slot":1,"seed":3525721143549213,"attempt":1,"started":"2025-11-21T06:00:01.750Z","seconds":0.25,"outcome":"SIGSEGV","class":"fail","signature":"00002393","title":"SIGSEGV","depth":"status","detail":"core dumped","exit_code":null,"signal":"SIGSEGV","core_dumped":true,"cpu_seconds":0.125,"max_rss_kib":2400,"leaked_processes":0,"stdout_bytes":10,"stderr_bytes":20,"stage":null,"clients":null,"requests":null,"answers":null,"errors":null,"ends":null,"served_before_death":null,"in_flight_at_death":null,"last_words":"terminate called","kept":"trials/2","host":"","verdict":"failing","lane":1}"#);
-    let csv = run.export(&Csv);
+    let csv = run.export(&CSV);
     assert_eq!(lines.lines().count() + 1, csv.lines().count());
     for line in lines.lines() {
         let row: serde_json::Map<String, Value> = serde_json::from_str(line).unwrap();
@@ -422,7 +422,7 @@ fn a_json_line_has_the_columns_of_the_table() {
 #[test]
 fn the_rows_of_each_class_equal_the_counts_of_the_report() {
     let run = run_with_every_ending();
-    let (lines, report) = (run.export(&Jsonl), run.report());
+    let (lines, report) = (run.export(&JSONL), run.report());
     let count = |class: &str| lines.matches(&format!("\"class\":\"{class}\"")).count() as u64;
     let [variant] = report.variants.as_slice() else {
         panic!()
@@ -437,7 +437,7 @@ fn the_rows_of_each_class_equal_the_counts_of_the_report() {
 
 #[test]
 fn markdown_contains_the_facts_for_an_issue() {
-    insta::assert_snapshot!(run_with_every_ending().export(&Markdown), @r"
+    insta::assert_snapshot!(run_with_every_ending().export(&MARKDOWN), @r"
     # `./neighbors.py '--all of it'`: SIGSEGV, 2 of 8 trials
 
     **Failures seen.** 6 of 8 trials failed: 75 % (95 % interval 34 to 97 %).
@@ -559,7 +559,7 @@ fn run_with_two_failures() -> SimulatedRun {
 
 #[test]
 fn markdown_contains_the_place_of_each_failure() {
-    let markdown = run_with_two_failures().export(&Markdown);
+    let markdown = run_with_two_failures().export(&MARKDOWN);
     for expected in [
         "10 of 12 failed trials: SIGSEGV in line\\_28",
         "- `app.c:28`",
@@ -586,7 +586,7 @@ fn each_of_several_failures_has_a_command_that_confirms_its_fix() {
 
 #[test]
 fn junit_has_a_case_for_the_verdict_and_for_each_failure() {
-    insta::assert_snapshot!(run_with_every_ending().export(&Junit), @r#"
+    insta::assert_snapshot!(run_with_every_ending().export(&JUNIT), @r#"
     <?xml version="1.0" encoding="UTF-8"?>
     <testsuites name="20251121-060000-a1b2" tests="7" skipped="0" errors="1" failures="6" timestamp="2025-11-21T06:00:00Z" time="14.000">
         <testsuite name="provoke run" tests="7" skipped="0" errors="1" failures="6" timestamp="2025-11-21T06:00:00Z" time="14.000" hostname="workstation">
@@ -685,7 +685,7 @@ fn junit_folds_the_cases_of_many_failures() {
         );
     }
     run.finish();
-    let junit = quick_junit::Report::deserialize_from_str(&run.export(&Junit)).unwrap();
+    let junit = quick_junit::Report::deserialize_from_str(&run.export(&JUNIT)).unwrap();
     let suite = &junit.test_suites[0];
     assert_eq!((suite.tests, suite.failures), (102, 102));
     let names: BTreeSet<&str> = suite
@@ -699,7 +699,7 @@ fn junit_folds_the_cases_of_many_failures() {
 
 #[test]
 fn junit_trials_has_a_case_for_every_trial() {
-    insta::assert_snapshot!(run_with_every_ending().export(&JunitTrials), @r#"
+    insta::assert_snapshot!(run_with_every_ending().export(&JUNIT_TRIALS), @r#"
     <?xml version="1.0" encoding="UTF-8"?>
     <testsuites name="20251121-060000-a1b2" tests="13" skipped="4" errors="1" failures="6" timestamp="2025-11-21T06:00:00Z" time="14.000">
         <testsuite name="./neighbors.py &apos;--all of it&apos;" tests="13" skipped="4" errors="1" failures="6" timestamp="2025-11-21T06:00:00Z" time="2.000" hostname="workstation">
@@ -792,14 +792,14 @@ fn waiting_and_interrupted_trials_are_distinguished() {
         at: run.at,
     });
     let names = ["trial", "attempt", "started", "seconds", "class"];
-    insta::assert_snapshot!(columns(&run.export(&Csv), &names), @"
+    insta::assert_snapshot!(columns(&run.export(&CSV), &names), @"
     trial | attempt | started | seconds | class
     1 | 1 | 2025-11-21T06:00:00.750Z | 0.25 | pass
     3 | 1 | 2025-11-21T06:00:01.750Z | 0.25 | waiting
     ");
     run.event(&Event::RunResumed { at: 1_763_791_200 });
     run.trial(2, passed());
-    insta::assert_snapshot!(columns(&run.export(&Csv), &names), @"
+    insta::assert_snapshot!(columns(&run.export(&CSV), &names), @"
     trial | attempt | started | seconds | class
     1 | 1 | 2025-11-21T06:00:00.750Z | 0.25 | pass
     2 | 2 | 2025-11-22T06:00:00.750Z | 0.25 | pass
@@ -815,7 +815,7 @@ fn without_failures_the_report_has_an_upper_bound_and_no_rate() {
     let report = run.report();
     let headline = headline_of(&report);
     insta::assert_snapshot!(headline, @"0 of 427 trials failed: rate below 0.87 % (95 % interval)");
-    insta::assert_snapshot!(run.export(&Markdown), @r"
+    insta::assert_snapshot!(run.export(&MARKDOWN), @r"
     # `./neighbors.py '--all of it'`: No failure seen
 
     **No failure seen.** 0 of 427 trials failed: rate below 0.87 % (95 % interval).
@@ -934,7 +934,7 @@ fn a_stop_at_the_first_failure_gives_an_interval_without_a_rate() {
     let report = run.report();
     let headline = headline_of(&report);
     insta::assert_snapshot!(headline, @"first failure after 2 passes: rate 0.8 to 91 % (95 % interval)");
-    assert!(run.export(&Markdown).contains("| 1 | 3 | – | "));
+    assert!(run.export(&MARKDOWN).contains("| 1 | 3 | – | "));
 }
 
 #[test]
@@ -987,7 +987,7 @@ fn several_variants_are_reported_separately() {
         run.end(id, what);
     }
     run.finish();
-    insta::assert_snapshot!(run.export(&Markdown), @r"
+    insta::assert_snapshot!(run.export(&MARKDOWN), @r"
     # `./neighbors.py '--all of it'`: SIGSEGV
 
     **Failures seen.**
@@ -1044,7 +1044,7 @@ fn several_variants_are_reported_separately() {
 
     provoke 0.1.0; run 20251121-060000-a1b2; started 2025-11-21T06:00:00Z; 4.00 s of working time; 2 trials in parallel; seed 17
     ");
-    let junit = quick_junit::Report::deserialize_from_str(&run.export(&JunitTrials)).unwrap();
+    let junit = quick_junit::Report::deserialize_from_str(&run.export(&JUNIT_TRIALS)).unwrap();
     let suites: Vec<_> = junit
         .test_suites
         .iter()
@@ -1068,7 +1068,7 @@ fn junit_trials_folds_the_cases_of_a_large_run() {
         run.event(&event);
     }
     run.finish();
-    let junit = quick_junit::Report::deserialize_from_str(&run.export(&JunitTrials)).unwrap();
+    let junit = quick_junit::Report::deserialize_from_str(&run.export(&JUNIT_TRIALS)).unwrap();
     let suite = &junit.test_suites[0];
     assert_eq!((suite.tests, suite.failures), (1002, 1001));
     let folded: Vec<&str> = suite.test_cases[1000..]
@@ -1122,7 +1122,7 @@ pub(super) fn hostile_run() -> SimulatedRun {
 
 #[test]
 fn hostile_output_does_not_break_csv() {
-    let csv = hostile_run().export(&Csv);
+    let csv = hostile_run().export(&CSV);
     assert_eq!(csv.lines().count(), 4);
     assert!(!csv.chars().any(|c| c.is_control() && c != '\n'), "{csv}");
     let words = columns(&csv, &["last_words", "detail"]);
@@ -1131,7 +1131,7 @@ fn hostile_output_does_not_break_csv() {
 
 #[test]
 fn hostile_output_is_unchanged_in_a_json_line() {
-    let lines = hostile_run().export(&Jsonl);
+    let lines = hostile_run().export(&JSONL);
     let row: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
     assert_eq!(row["last_words"], hostile().0);
 }
@@ -1139,7 +1139,7 @@ fn hostile_output_is_unchanged_in_a_json_line() {
 #[test]
 fn hostile_output_keeps_the_xml_well_formed() {
     let run = hostile_run();
-    let xml = run.export(&JunitTrials);
+    let xml = run.export(&JUNIT_TRIALS);
     let junit = quick_junit::Report::deserialize_from_str(&xml).unwrap();
     let case = &junit.test_suites[0].test_cases[0];
     let (out, err) = (
@@ -1159,7 +1159,7 @@ fn hostile_output_keeps_the_xml_well_formed() {
         "{}",
         err.len()
     );
-    assert!(quick_junit::Report::deserialize_from_str(&run.export(&Junit)).is_ok());
+    assert!(quick_junit::Report::deserialize_from_str(&run.export(&JUNIT)).is_ok());
     let file = run.folder.path().join("junit.xml");
     fs::write(&file, &xml).unwrap();
     let script = "import sys, xml.etree.ElementTree as e; print(len(e.parse(sys.argv[1]).findall('.//testcase')))";
@@ -1197,7 +1197,7 @@ fn without_code(markdown: &str) -> String {
 
 #[test]
 fn hostile_output_is_escaped_in_markdown() {
-    let markdown = hostile_run().export(&Markdown);
+    let markdown = hostile_run().export(&MARKDOWN);
     assert!(
         !markdown
             .chars()
@@ -1224,7 +1224,7 @@ fn a_report_does_not_follow_symlinks_in_the_evidence() {
     let folder = run.folder.trials_path().join("4");
     fs::create_dir_all(&folder).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", folder.join("stdout")).unwrap();
-    for exporter in [&Junit as &dyn Exporter, &JunitTrials] {
+    for exporter in [&JUNIT, &JUNIT_TRIALS] {
         assert!(!run.export(exporter).contains("root:"));
     }
 }
@@ -1327,7 +1327,7 @@ fn a_report_matches_its_schema() {
         SimulatedRun::new(plan(1)),
         several,
     ] {
-        let value: Value = serde_json::from_str(&run.export(&Json)).unwrap();
+        let value: Value = serde_json::from_str(&run.export(&JSON)).unwrap();
         assert_matches_schema(&schema, &schema, &value, "report");
     }
 }

@@ -44,31 +44,20 @@ const LARGEST: usize = 500 * 1024;
 const ROWS: usize = 200;
 
 /// A page with pictures.
-#[derive(Clone, Copy, Debug)]
-pub struct Html;
+pub static HTML: Exporter = Exporter {
+    name: "html",
+    about: "Write a page with pictures to FILE [default: report.html in the directory of the run]",
+    is_page: true,
+    write,
+};
 
-impl Exporter for Html {
-    fn name(&self) -> &'static str {
-        "html"
-    }
-
-    fn about(&self) -> &'static str {
-        "Write a page with pictures to FILE [default: report.html in the directory of the run]"
-    }
-
-    fn is_page(&self) -> bool {
-        true
-    }
-
-    fn write(
-        &self,
-        run: &MaskedRun<'_>,
-        options: &ExportOptions,
-        out: &mut dyn io::Write,
-    ) -> Result<(), ExportError> {
-        let source = PageSource::read_from(run, options.environment, &options.page)?;
-        Ok(out.write_all(fitting_page(&source).as_bytes())?)
-    }
+fn write(
+    run: &MaskedRun<'_>,
+    options: &ExportOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), ExportError> {
+    let source = PageSource::read_from(run, options.environment, &options.page)?;
+    Ok(out.write_all(fitting_page(&source).as_bytes())?)
 }
 
 /// Makes the pictures of a page about a run as separate files.

@@ -6,7 +6,7 @@ use crate::tests::{
     SEGV, SimulatedRun, crashed, died, failure, hostile_run, passed, plan, run_with_every_ending,
 };
 use crate::{
-    ExportOptions, Exporter, Jsonl, Junit, Markdown, MaskedRun, RunOfTrend, RunOrder,
+    ExportOptions, Exporter, JSONL, JUNIT, MARKDOWN, MaskedRun, RunOfTrend, RunOrder,
     export_pictures, export_report, export_trend,
 };
 use provoke_model::{Ending, EvidenceDepth, FailureKind, Outcome, Plan, SignatureId, Text};
@@ -23,7 +23,7 @@ fn page_with(run: &SimulatedRun, options: PageOptions) -> String {
     };
     let report = run.report();
     let run = MaskedRun::new(&run.folder, &report).unwrap();
-    export_report(&Html, &run, &options, &mut out).unwrap();
+    export_report(&HTML, &run, &options, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -376,7 +376,7 @@ fn secrets_of_the_environment_are_not_on_the_page() {
     run.keep(1, "stderr", b"token canary-1234567\n");
     run.trial(1, crashed("token canary-1234567"));
     run.finish();
-    let formats: [&dyn Exporter; 3] = [&Html, &Markdown, &Junit];
+    let formats: [&Exporter; 3] = [&HTML, &MARKDOWN, &JUNIT];
     for format in formats {
         let text = run.export(format);
         assert!(!text.contains("canary"), "{format:?}");
@@ -420,7 +420,7 @@ fn failures_under_a_hold_are_a_kind_of_their_own() {
     for text in ["passed under a hold", "failed under a hold"] {
         assert!(page.contains(text), "{text}");
     }
-    let rows = run.export(&Jsonl);
+    let rows = run.export(&JSONL);
     let classes: Vec<serde_json::Value> = rows
         .lines()
         .map(|row| serde_json::from_str::<serde_json::Value>(row).unwrap()["class"].clone())
