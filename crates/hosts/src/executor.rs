@@ -158,7 +158,7 @@ fn plan_starts(plan: &HostPlan, script: &str) -> Result<HostStarts, HostError> {
         let reason = "this version of provoke does not have this transport";
         return Err(HostError::new(transport, reason));
     };
-    let mut starts = transport.plan_starts(hosts, plan.slots, script)?;
+    let mut starts = (transport.plan_starts)(hosts, plan.slots, script)?;
     starts.facts.extend(plan.facts.clone());
     Ok(starts)
 }

@@ -4,7 +4,7 @@ use super::host_list::HostList;
 use crate::case_settings::RunnerValue;
 use crate::expected_value::list_alternatives;
 use provoke_model::{Alpha, BugFilter, ExpectedResult, Signal, Timeout};
-use provoke_transports::{HostsShape, TRANSPORTS, Transport, find_transport};
+use provoke_transports::{HostsShape, TRANSPORTS, find_transport};
 use provoke_words::names::nearest_name;
 use provoke_words::untrusted::Untrusted as _;
 use std::collections::BTreeSet;
@@ -263,7 +263,7 @@ impl FromStr for HostsValue {
             Some((name, rest)) => (name, Some(rest)),
             None => (text, None),
         };
-        let shape = find_transport(name).map(Transport::shape);
+        let shape = find_transport(name).map(|transport| transport.shape);
         match (shape, rest) {
             (Some(HostsShape::Listed), Some(list)) => {
                 Ok(Self::Listed(name.to_owned(), list.parse()?))
@@ -286,7 +286,7 @@ impl FromStr for HostsValue {
 
 /// Returns examples of hosts, as a list of alternatives.
 pub(super) fn hosts_examples() -> String {
-    let examples = TRANSPORTS.iter().map(|transport| transport.help().example);
+    let examples = TRANSPORTS.iter().map(|transport| transport.help.example);
     list_alternatives(&examples.chain(["local"]).collect::<Vec<_>>())
 }
 

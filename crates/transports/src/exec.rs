@@ -19,54 +19,41 @@ const SCRIPT: &str = "{script}";
 const START_WITHIN: Duration = Duration::from_secs(60);
 
 /// Hosts that a command reaches.
-pub(super) struct Exec;
-
-impl Transport for Exec {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn shape(&self) -> HostsShape {
-        HostsShape::ByCommand
-    }
-
-    fn help(&self) -> TransportHelp {
-        TransportHelp {
-            value: "exec:COMMAND",
-            example: "exec:COMMAND",
-            text: "`exec` starts a command for each of --hosts that runs a script there and passes on its stdin and \
+pub(super) static EXEC: Transport = Transport {
+    name: NAME,
+    shape: HostsShape::ByCommand,
+    help: TransportHelp {
+        value: "exec:COMMAND",
+        example: "exec:COMMAND",
+        text: "`exec` starts a command for each of --hosts that runs a script there and passes on its stdin and \
                    stdout, such as `exec:docker exec -i {host} sh -c {script}`.",
-        }
-    }
+    },
+    check,
+    plan_starts,
+};
 
-    fn check(&self, hosts: &RequestedHosts) -> Result<(), Diagnostic> {
-        match hosts {
-            RequestedHosts::ByCommand { command, names } => {
-                CommandTemplate::parse(command, names).map(drop)
-            }
-            RequestedHosts::Listed(_) | RequestedHosts::Counted { .. } => Ok(()),
+fn check(hosts: &RequestedHosts) -> Result<(), Diagnostic> {
+    match hosts {
+        RequestedHosts::ByCommand { command, names } => {
+            CommandTemplate::parse(command, names).map(drop)
         }
+        RequestedHosts::Listed(_) | RequestedHosts::Counted { .. } => Ok(()),
     }
+}
 
-    fn plan_starts(
-        &self,
-        hosts: &RequestedHosts,
-        _slots: u32,
-        script: &str,
-    ) -> Result<HostStarts, HostError> {
-        let RequestedHosts::ByCommand { command, names } = hosts else {
-            return Err(HostError::of_other_hosts(NAME));
-        };
-        let template = CommandTemplate::parse(command, names).map_err(|error| HostError {
-            hint: error.hints.into_iter().next(),
-            ..HostError::new(NAME, error.message)
-        })?;
-        let launches = names.iter().map(|name| template.launch(name, script));
-        Ok(HostStarts {
-            launches: launches.collect(),
-            ..HostStarts::default()
-        })
-    }
+fn plan_starts(hosts: &RequestedHosts, _slots: u32, script: &str) -> Result<HostStarts, HostError> {
+    let RequestedHosts::ByCommand { command, names } = hosts else {
+        return Err(HostError::of_other_hosts(NAME));
+    };
+    let template = CommandTemplate::parse(command, names).map_err(|error| HostError {
+        hint: error.hints.into_iter().next(),
+        ..HostError::new(NAME, error.message)
+    })?;
+    let launches = names.iter().map(|name| template.launch(name, script));
+    Ok(HostStarts {
+        launches: launches.collect(),
+        ..HostStarts::default()
+    })
 }
 
 /// The words of a command with places for a host and a script.

@@ -1,7 +1,7 @@
 //! The ways in which hosts are reached, one file each.
 //!
-//! To add one: a file with an implementation of [`Transport`], and a line in [`TRANSPORTS`]. What `--on` accepts, its help,
-//! the schema and the plan in a journal follow from it.
+//! To add one: a file with a [`Transport`], and a line in [`TRANSPORTS`]. What `--on` accepts, its help, the schema and
+//! the plan in a journal follow from it.
 //!
 #![doc = include_str!("../README.md")]
 
@@ -18,31 +18,20 @@ use provoke_model::RequestedHosts;
 use provoke_words::diagnostic::Diagnostic;
 
 /// All transports, in the order of the help.
-pub static TRANSPORTS: &[&dyn Transport] = &[&ssh::Ssh, &slurm::Slurm, &exec::Exec];
+pub static TRANSPORTS: &[&Transport] = &[&ssh::SSH, &slurm::SLURM, &exec::EXEC];
 
 /// A way in which hosts are reached.
-pub trait Transport: Sync {
+pub struct Transport {
     /// Its name in `--on` and in a plan.
-    fn name(&self) -> &'static str;
-
+    pub name: &'static str,
     /// How its hosts are given.
-    fn shape(&self) -> HostsShape;
-
+    pub shape: HostsShape,
     /// How the help of `--on` shows it.
-    fn help(&self) -> TransportHelp;
-
+    pub help: TransportHelp,
     /// Checks hosts that a user requests.
-    fn check(&self, _hosts: &RequestedHosts) -> Result<(), Diagnostic> {
-        Ok(())
-    }
-
-    /// Returns how each host runs a script, which contains no single quote. `slots` is the number of parallel trials there.
-    fn plan_starts(
-        &self,
-        hosts: &RequestedHosts,
-        slots: u32,
-        script: &str,
-    ) -> Result<HostStarts, HostError>;
+    pub check: fn(&RequestedHosts) -> Result<(), Diagnostic>,
+    /// Returns how each host runs a script, which contains no single quote. The number is that of parallel trials there.
+    pub plan_starts: fn(&RequestedHosts, u32, &str) -> Result<HostStarts, HostError>,
 }
 
 /// How the hosts of a transport are given.
@@ -75,7 +64,7 @@ pub struct TransportHelp {
 }
 
 /// Returns the transport with a name.
-pub fn find_transport(name: &str) -> Option<&'static dyn Transport> {
+pub fn find_transport(name: &str) -> Option<&'static Transport> {
     let mut transports = TRANSPORTS.iter().copied();
-    transports.find(|transport| transport.name() == name)
+    transports.find(|transport| transport.name == name)
 }

@@ -24,7 +24,17 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 const MAX_ANSWER: usize = 16 << 20;
 
 /// Nodes of Slurm: the first ones of the allocation in which provoke runs, or else a job for each node.
-pub(super) struct Slurm;
+pub(super) static SLURM: Transport = Transport {
+    name: NAME,
+    shape: HostsShape::Counted,
+    help: TransportHelp {
+        value: NAME,
+        example: NAME,
+        text: "`slurm` needs --nodes.",
+    },
+    check: |_| Ok(()),
+    plan_starts,
+};
 
 /// The requested nodes.
 struct NodeRequest<'r> {
@@ -32,50 +42,27 @@ struct NodeRequest<'r> {
     constraint: Option<&'r str>,
 }
 
-impl Transport for Slurm {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn shape(&self) -> HostsShape {
-        HostsShape::Counted
-    }
-
-    fn help(&self) -> TransportHelp {
-        TransportHelp {
-            value: NAME,
-            example: NAME,
-            text: "`slurm` needs --nodes.",
+fn plan_starts(hosts: &RequestedHosts, slots: u32, script: &str) -> Result<HostStarts, HostError> {
+    let RequestedHosts::Counted { nodes, constraint } = hosts else {
+        return Err(HostError::of_other_hosts(NAME));
+    };
+    let request = NodeRequest {
+        nodes: *nodes,
+        constraint: constraint.as_deref(),
+    };
+    let (launches, queue) = match std::env::var("SLURM_JOB_NODELIST") {
+        Ok(nodes) => (in_allocation(&request, &nodes, script)?, None),
+        Err(_) => {
+            let queue = new_queue();
+            let launches = in_jobs(&request, slots, &queue.mark, script)?;
+            (launches, Some(queue))
         }
-    }
-
-    fn plan_starts(
-        &self,
-        hosts: &RequestedHosts,
-        slots: u32,
-        script: &str,
-    ) -> Result<HostStarts, HostError> {
-        let RequestedHosts::Counted { nodes, constraint } = hosts else {
-            return Err(HostError::of_other_hosts(NAME));
-        };
-        let request = NodeRequest {
-            nodes: *nodes,
-            constraint: constraint.as_deref(),
-        };
-        let (launches, queue) = match std::env::var("SLURM_JOB_NODELIST") {
-            Ok(nodes) => (in_allocation(&request, &nodes, script)?, None),
-            Err(_) => {
-                let queue = new_queue();
-                let launches = in_jobs(&request, slots, &queue.mark, script)?;
-                (launches, Some(queue))
-            }
-        };
-        Ok(HostStarts {
-            launches,
-            facts: facts_of_nodes(),
-            queue,
-        })
-    }
+    };
+    Ok(HostStarts {
+        launches,
+        facts: facts_of_nodes(),
+        queue,
+    })
 }
 
 /// Returns the queue of the jobs of this process. Its mark is the comment of the jobs.

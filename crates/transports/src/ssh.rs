@@ -21,40 +21,27 @@ const SHOWN_AT_ONCE: usize = 16;
 const MAX_CONFIGURATION: usize = 1 << 20;
 
 /// Destinations of ssh.
-pub(super) struct Ssh;
-
-impl Transport for Ssh {
-    fn name(&self) -> &'static str {
-        "ssh"
-    }
-
-    fn shape(&self) -> HostsShape {
-        HostsShape::Listed
-    }
-
-    fn help(&self) -> TransportHelp {
-        TransportHelp {
-            value: "ssh:HOST,...",
-            example: "ssh:alice,bob",
-            text: "`ssh` connects without a password. It gets each name as a destination, so its configuration applies. \
+pub(super) static SSH: Transport = Transport {
+    name: "ssh",
+    shape: HostsShape::Listed,
+    help: TransportHelp {
+        value: "ssh:HOST,...",
+        example: "ssh:alice,bob",
+        text: "`ssh` connects without a password. It gets each name as a destination, so its configuration applies. \
                    `ssh:@FILE` reads one host per line; facts may follow it, such as `alice gpu=a100`.",
-        }
-    }
+    },
+    check: |_| Ok(()),
+    plan_starts,
+};
 
-    fn plan_starts(
-        &self,
-        hosts: &RequestedHosts,
-        _slots: u32,
-        script: &str,
-    ) -> Result<HostStarts, HostError> {
-        let RequestedHosts::Listed(destinations) = hosts else {
-            return Err(HostError::of_other_hosts(self.name()));
-        };
-        Ok(HostStarts {
-            launches: launches(destinations, script)?,
-            ..HostStarts::default()
-        })
-    }
+fn plan_starts(hosts: &RequestedHosts, _slots: u32, script: &str) -> Result<HostStarts, HostError> {
+    let RequestedHosts::Listed(destinations) = hosts else {
+        return Err(HostError::of_other_hosts("ssh"));
+    };
+    Ok(HostStarts {
+        launches: launches(destinations, script)?,
+        ..HostStarts::default()
+    })
 }
 
 /// Returns how each host runs the script.

@@ -159,7 +159,7 @@ impl JsonSchema for HostsValue {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let examples = TRANSPORTS.iter().map(|transport| transport.help().example);
+        let examples = TRANSPORTS.iter().map(|transport| transport.help.example);
         let examples: Vec<&str> = examples.chain(["local"]).collect();
         json_schema!({
             "description": format!("Hosts such as {}.", hosts_examples()),

@@ -119,12 +119,12 @@ impl HostSettings {
     fn to_request(&self) -> Result<Option<(HostRequest, HostFacts)>, Diagnostic> {
         let name = self.on.as_ref().and_then(HostsValue::transport);
         let transport = name.map(transport_of).transpose()?;
-        self.check_settings(transport.map(Transport::shape))?;
+        self.check_settings(transport.map(|transport| transport.shape))?;
         let (Some(on), Some(transport)) = (&self.on, transport) else {
             return Ok(None);
         };
         let (hosts, facts) = match on {
-            HostsValue::Over(_) if transport.shape() == HostsShape::Counted => {
+            HostsValue::Over(_) if transport.shape == HostsShape::Counted => {
                 (self.count_nodes(transport)?, HostFacts::new())
             }
             HostsValue::Listed(_, list) => {
@@ -149,8 +149,8 @@ impl HostSettings {
                 (RequestedHosts::ByCommand { command, names }, facts)
             }
         };
-        transport.check(&hosts)?;
-        let transport = transport.name().to_owned();
+        (transport.check)(&hosts)?;
+        let transport = transport.name.to_owned();
         Ok(Some((HostRequest { transport, hosts }, facts)))
     }
 
@@ -170,9 +170,9 @@ impl HostSettings {
     }
 
     /// Returns the requested nodes.
-    fn count_nodes(&self, transport: &dyn Transport) -> Result<RequestedHosts, Diagnostic> {
+    fn count_nodes(&self, transport: &Transport) -> Result<RequestedHosts, Diagnostic> {
         let Some(nodes) = self.nodes else {
-            let hint = format!("add it: --on {} --nodes 4", transport.name());
+            let hint = format!("add it: --on {} --nodes 4", transport.name);
             let message = "the number of nodes is missing";
             return Err(Diagnostic::of_field("on", message, hint));
         };
@@ -183,7 +183,7 @@ impl HostSettings {
     }
 }
 
-fn transport_of(name: &str) -> Result<&'static dyn Transport, Diagnostic> {
+fn transport_of(name: &str) -> Result<&'static Transport, Diagnostic> {
     find_transport(name).ok_or_else(|| {
         let message = format!("there is no transport `{}`", name.to_safe());
         Diagnostic::of_field("on", message, format!("use {}", hosts_examples()))
@@ -215,9 +215,9 @@ fn split_list(list: Option<&HostList>) -> Result<(Vec<String>, HostFacts), Diagn
 fn refuse_setting(key: &str, names: bool) -> Diagnostic {
     let transports = TRANSPORTS
         .iter()
-        .filter(|transport| transport.shape().is_named() == names);
+        .filter(|transport| transport.shape.is_named() == names);
     let flags: Vec<String> = transports
-        .map(|transport| format!("--on {}", transport.name()))
+        .map(|transport| format!("--on {}", transport.name))
         .collect();
     let flags = flags.join(" or ");
     let message = format!("`{key}` is only for {flags}");
@@ -226,12 +226,12 @@ fn refuse_setting(key: &str, names: bool) -> Diagnostic {
 
 /// Returns something from the help of each transport.
 fn all_values(separator: &str, get: fn(TransportHelp) -> &'static str) -> String {
-    let values = TRANSPORTS.iter().map(|transport| get(transport.help()));
+    let values = TRANSPORTS.iter().map(|transport| get(transport.help));
     values.collect::<Vec<_>>().join(separator)
 }
 
 fn on_purpose() -> String {
-    let examples = TRANSPORTS.iter().map(|transport| transport.help().example);
+    let examples = TRANSPORTS.iter().map(|transport| transport.help.example);
     format!(
         "Run the trials on other hosts: {}",
         words::join_names("or", examples)
