@@ -1,7 +1,8 @@
 //! Flags of a group of settings, to be applied to a scenario.
 
 use clap::builder::Resettable;
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use std::any::TypeId;
 use std::marker::PhantomData;
 
 /// The flags of `T` that were given.
@@ -39,10 +40,21 @@ impl<T: Args + Default> Given<T> {
     }
 }
 
+/// Makes the flag of an optional Boolean a flag without a value, unless it says how many it has.
+fn without_value(flag: Arg) -> Arg {
+    let is_boolean = flag.get_value_parser().type_id() == TypeId::of::<bool>();
+    if is_boolean && flag.get_action().takes_values() && flag.get_num_args().is_none() {
+        return flag.num_args(0).default_missing_value("true");
+    }
+    flag
+}
+
 impl<T: Args> Args for Given<T> {
     fn augment_args(command: Command) -> Command {
         // The heading of the group ends with the group.
-        T::augment_args_for_update(command).next_help_heading(Resettable::Reset)
+        T::augment_args_for_update(command)
+            .next_help_heading(Resettable::Reset)
+            .mut_args(without_value)
     }
 
     fn augment_args_for_update(command: Command) -> Command {

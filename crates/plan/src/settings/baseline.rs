@@ -19,12 +19,7 @@ pub struct BaselineSettings {
     #[arg(long, value_name = "VARIANT", hide_short_help = true)]
     pub of: Option<String>,
     /// Accept that conditions such as -j differ from the baseline
-    #[arg(
-        long,
-        num_args = 0,
-        default_missing_value = "true",
-        hide_short_help = true
-    )]
+    #[arg(long, hide_short_help = true)]
     pub accept_different_conditions: Option<bool>,
 }
 
@@ -43,12 +38,7 @@ pub struct ConfirmSettings {
     )]
     pub exclude_half: Option<bool>,
     /// Assume that trials are independent, although they share what --setup started or failures came in clumps
-    #[arg(
-        long,
-        num_args = 0,
-        default_missing_value = "true",
-        hide_short_help = true
-    )]
+    #[arg(long, hide_short_help = true)]
     pub independent: Option<bool>,
 }
 
@@ -58,19 +48,9 @@ pub struct ConfirmSettings {
 #[serde(rename_all = "kebab-case", default)]
 pub struct CountSettings {
     /// Count every failure, not only those of the baseline, or the one that a search reproduced first
-    #[arg(
-        long,
-        num_args = 0,
-        default_missing_value = "true",
-        hide_short_help = true
-    )]
+    #[arg(long, hide_short_help = true)]
     pub any_failure: Option<bool>,
     /// Do not count earlier runs of the same program under the same conditions
-    #[arg(
-        long,
-        num_args = 0,
-        default_missing_value = "true",
-        hide_short_help = true
-    )]
+    #[arg(long, hide_short_help = true)]
     pub ignore_earlier_runs: Option<bool>,
 }

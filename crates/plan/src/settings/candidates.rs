@@ -55,12 +55,7 @@ pub struct BisectSettings {
     /// Stop at a merge commit
     ///
     /// By default, the commits that the merge brought are searched next, in another run.
-    #[arg(
-        long,
-        num_args = 0,
-        default_missing_value = "true",
-        hide_short_help = true
-    )]
+    #[arg(long, hide_short_help = true)]
     pub first_parent: Option<bool>,
     /// Install these packages as well in every environment
     #[arg(long, value_name = "FILE", requires = "pip", hide_short_help = true)]
@@ -84,7 +79,7 @@ pub struct BisectSettings {
     ///
     /// Reports the last candidate that fails, before the fix. In a scenario that compares two variants:
     /// check whether the second is a fix of the first.
-    #[arg(long, num_args = 0, default_missing_value = "true")]
+    #[arg(long)]
     pub fixed: Option<bool>,
     /// Prior weight of each candidate: a file with `NAME WEIGHT` per line
     ///
@@ -96,11 +91,6 @@ pub struct BisectSettings {
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub log: Option<PathBuf>,
     /// Search for more boundaries between good and bad candidates after the first
-    #[arg(
-        long,
-        num_args = 0,
-        default_missing_value = "true",
-        hide_short_help = true
-    )]
+    #[arg(long, hide_short_help = true)]
     pub all: Option<bool>,
 }

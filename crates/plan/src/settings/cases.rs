@@ -23,8 +23,6 @@ pub struct CaseSettings {
     /// Run the tests of each trial in another random order
     #[arg(
         long,
-        num_args = 0,
-        default_missing_value = "true",
         hide_short_help = true,
         long_help = describe_shuffle()
     )]

@@ -26,15 +26,10 @@ pub struct ItemSettings {
     #[arg(long, value_name = "DIR")]
     pub files: Option<PathBuf>,
     /// Reduce the arguments of the command
-    #[arg(
-        long = "args",
-        visible_alias = "arguments",
-        num_args = 0,
-        default_missing_value = "true"
-    )]
+    #[arg(long = "args", visible_alias = "arguments")]
     pub arguments: Option<bool>,
     /// Reduce the environment variables
-    #[arg(long, num_args = 0, default_missing_value = "true")]
+    #[arg(long)]
     pub variables: Option<bool>,
     /// Reduce this list; {set} stands for the items kept, {lines} for one per line
     #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
@@ -101,11 +96,6 @@ impl ItemSettings {
 #[command(next_help_heading = "Items")]
 pub struct ReduceSettings {
     /// Write the result into the files [default: write a patch to the run's directory]
-    #[arg(
-        long,
-        num_args = 0,
-        default_missing_value = "true",
-        hide_short_help = true
-    )]
+    #[arg(long, hide_short_help = true)]
     pub apply: Option<bool>,
 }

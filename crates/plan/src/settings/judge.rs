@@ -37,12 +37,7 @@ pub struct JudgeSettings {
     )]
     pub leaks: Option<LeakRule>,
     /// Pass a trial although a child process crashed, if the main process passed
-    #[arg(
-        long,
-        num_args = 0,
-        default_missing_value = "true",
-        hide_short_help = true
-    )]
+    #[arg(long, hide_short_help = true)]
     pub ignore_child_crashes: Option<bool>,
     /// Wait this long for descendants of the main process before they count as leaked [default: 2s]
     #[arg(long, value_name = "TIME", hide_short_help = true)]

@@ -101,7 +101,7 @@ pub struct TrafficSettings {
     )]
     pub refusal_status: Option<Vec<u16>>,
     /// Accepted without effect: every load level is a candidate
-    #[arg(long, num_args = 0, default_missing_value = "true", hide = true)]
+    #[arg(long, hide = true)]
     pub exact: Option<bool>,
 }
 
@@ -148,12 +148,7 @@ pub struct ConnectionSettings {
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub ca: Option<PathBuf>,
     /// Trust any certificate
-    #[arg(
-        long,
-        num_args = 0,
-        default_missing_value = "true",
-        hide_short_help = true
-    )]
+    #[arg(long, hide_short_help = true)]
     pub insecure: Option<bool>,
     /// A file with a client certificate
     #[arg(skip)]
@@ -162,12 +157,7 @@ pub struct ConnectionSettings {
     #[arg(skip)]
     pub key: Option<PathBuf>,
     /// Write every request to a file, not only the requests before a crash
-    #[arg(
-        long,
-        num_args = 0,
-        default_missing_value = "true",
-        hide_short_help = true
-    )]
+    #[arg(long, hide_short_help = true)]
     pub log_requests: Option<bool>,
     /// Allow load on another machine: repeat the host of the URL
     #[arg(

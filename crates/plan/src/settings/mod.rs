@@ -1,4 +1,5 @@
-//! Settings by subject: each field is a flag, a key of a scenario file, its help and its description in the schema.
+//! Settings by subject: each field is a flag, a key of a scenario file, its help and its description in the schema. The
+//! flag of an optional Boolean has no value, unless it says how many it has.
 
 mod baseline;
 mod candidates;

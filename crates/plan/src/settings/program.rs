@@ -28,12 +28,7 @@ pub struct ProgramSettings {
     #[cfg_attr(test, schemars(description = Matrix::HELP))]
     pub matrix: Matrix,
     /// Start from an empty environment
-    #[arg(
-        long,
-        num_args = 0,
-        default_missing_value = "true",
-        hide_short_help = true
-    )]
+    #[arg(long, hide_short_help = true)]
     pub env_clear: Option<bool>,
     /// Run the command in this working directory
     #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().map(absolute_path), hide_short_help = true)]
@@ -45,12 +40,7 @@ pub struct ProgramSettings {
     )]
     pub stdin: Option<PathBuf>,
     /// Give each trial a temporary directory: {dir}, PROVOKE_DIR, TMPDIR
-    #[arg(
-        long,
-        num_args = 0,
-        default_missing_value = "true",
-        hide_short_help = true
-    )]
+    #[arg(long, hide_short_help = true)]
     pub tmp_per_run: Option<bool>,
     /// Run each trial in a container of this image
     ///

@@ -26,7 +26,7 @@ pub struct SearchSettings {
     /// Assume that good candidates never fail this way
     ///
     /// Use --only to count other failures separately.
-    #[arg(long, num_args = 0, default_missing_value = "true")]
+    #[arg(long)]
     pub clean: Option<bool>,
     /// Give up if the bad end has not failed after N trials [default: 200]
     #[arg(long, value_name = "N", hide_short_help = true)]
@@ -35,11 +35,6 @@ pub struct SearchSettings {
     ///
     /// Tries --copies, -j and --wave on the variant that fails, and uses the setting under which failures
     /// are at least twice as frequent, if there is one. A search takes fewer trials at a higher rate.
-    #[arg(
-        long,
-        num_args = 0,
-        default_missing_value = "true",
-        hide_short_help = true
-    )]
+    #[arg(long, hide_short_help = true)]
     pub raise_rate: Option<bool>,
 }

@@ -27,7 +27,7 @@ pub struct StopSettings {
     #[arg(short, long, value_name = "TIME")]
     pub duration: Option<DurationValue>,
     /// Stop at the first failure
-    #[arg(short = 'x', long, num_args = 0, default_missing_value = "true")]
+    #[arg(short = 'x', long)]
     pub fail_fast: Option<bool>,
     /// Stop after K failures
     ///
