@@ -4,7 +4,8 @@
 //!
 //! [`wire`] has the orders and replies. `trial` runs a trial, and `hooks` the commands around it. `supervise` waits for the
 //! processes of a trial, `process_tree` finds processes that remain, `capture` reads output. `deadlock` finds a deadlock
-//! before the timeout, `hang` and `snapshots` examine a hung trial, `crash_monitor` asks the kernel which process crashed,
+//! before the timeout, `hang` and `snapshots` examine a hung trial, `python_calls`, `java_calls` and `goroutines` ask its
+//! runtimes, `crash_monitor` asks the kernel which process crashed,
 //! `trace` follows a trial from fault to fault, and
 //! `fake_clock` answers its questions about the time.
 

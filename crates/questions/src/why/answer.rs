@@ -173,7 +173,10 @@ impl WhyAnswer {
         let names = found
             .map(|condition| (&condition.name, condition.verdict))
             .chain(seeds.map(|seeds| (&seeds.name, ConditionVerdict::Raises)));
-        causes_of(names)
+        let names: Vec<(&String, ConditionVerdict)> = names.collect();
+        let of_others = self.other_failures.iter().filter(|_| names.is_empty());
+        let of_others = of_others.map(|other| (&other.condition, ConditionVerdict::Raises));
+        causes_of(names.iter().copied().chain(of_others))
     }
 
     /// Names the conditions that others were compared with and under which the program fails, although plain trials pass:

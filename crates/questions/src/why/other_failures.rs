@@ -8,6 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Probability that chance shows a condition of another failure, by all tests together.
 pub(super) const ERROR: f64 = 0.01;
+/// Number of trials under a condition alone that show whether it always fails in another way.
+const REPEATS: u64 = 4;
+/// Probability by chance below which trials under several conditions make one of them a candidate.
+const CANDIDATE: f64 = 0.001;
 
 /// A condition under which another failure is more frequent than without it.
 #[derive(Clone, Debug, Serialize)]
@@ -37,12 +41,7 @@ impl OtherFailureReport {
     }
 }
 
-/// Number of trials under a condition alone that show whether it always fails in another way.
-const REPEATS: u64 = 4;
-/// Probability by chance below which trials under several conditions make one of them a candidate.
-const CANDIDATE: f64 = 0.001;
-
-/// How trials ended.
+/// The ends of the trials of a program.
 #[derive(Debug, Default)]
 pub(super) struct TrialEnds {
     /// Those without any condition, and those with one.
@@ -51,6 +50,7 @@ pub(super) struct TrialEnds {
     together: Vec<(Vec<usize>, Option<Failure>)>,
 }
 
+/// The trials under the same conditions, and how many of them failed in each way.
 #[derive(Debug, Default)]
 struct Ends {
     trials: u64,
@@ -86,7 +86,7 @@ impl Ends {
 }
 
 impl TrialEnds {
-    /// Adds a conclusive trial.
+    /// Adds a trial with these conditions, and how it failed.
     pub(super) fn add_trial(&mut self, conditions: &[usize], failure: Option<&Failure>) {
         if conditions.len() > 1 {
             self.together.push((conditions.to_vec(), failure.cloned()));
