@@ -512,7 +512,7 @@ fn a_slow_trial_causes_one_note_before_its_timeout() {
     assert_eq!(
         notes,
         [
-            "#8 takes longer than usual (timeout: 600 s, -t); Ctrl-C ends the run and shows where it waits"
+            "#8 takes longer than usual (timeout: 600 s; -t changes it); Ctrl-C ends the run and shows where it waits"
         ]
     );
 }

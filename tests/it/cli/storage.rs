@@ -151,7 +151,7 @@ fn a_debugger_is_suggested_only_for_a_binary() {
     sandbox.report(&["-n", "1", "--", "./script"]);
     insta::assert_snapshot!(sandbox.provoke(&["replay", "last"]), @"
     #1 was exit 3; this time it failed in the same way (TIME).
-    It failed in 1 of 1 trial.
+    In the run, it failed in 1 of 1 trial.
     ------- stderr -------
     #1 is the first failing trial of the run RUN
     [exit status: Some(1)]
@@ -182,7 +182,7 @@ fn until_fail_repeats_a_trial_until_it_fails_in_the_same_way() {
     insta::assert_snapshot!(until(&[]), @"
     #1 was exit 3; it failed in the same way in replay 7 (TIME).
       3x exit 4
-    It failed in 2 of 2 trials.
+    In the run, it failed in 2 of 2 trials.
 
     in a debugger   provoke replay last#1 --wrap 'gdb --args'
     ------- stderr -------
@@ -193,7 +193,7 @@ fn until_fail_repeats_a_trial_until_it_fails_in_the_same_way() {
     sandbox.write("quiet", "");
     insta::assert_snapshot!(until(&["-n", "3"]), @"
     #1 was exit 3; it passed in 3 of 3 replays.
-    It failed in 2 of 2 trials.
+    In the run, it failed in 2 of 2 trials.
 
     until it fails   provoke replay last#1 --until-fail -n 30
     ------- stderr -------
