@@ -105,7 +105,7 @@ pub struct HungThread {
     /// Its calls, innermost first, if the stack could be read.
     #[serde(skip_serializing_if = "is_default")]
     pub frames: Vec<Frame>,
-    /// Its calls in a language with a runtime of its own, innermost first, if they could be read.
+    /// Its calls in Python or Java, innermost first, if they could be read.
     #[serde(alias = "python", skip_serializing_if = "is_default")]
     pub calls: Vec<Frame>,
     /// The language of these calls.
@@ -130,7 +130,7 @@ pub struct Goroutine {
     pub pid: i32,
     /// Number of the goroutine; the one that runs `main` is 1.
     pub number: u64,
-    /// What it waits for, in the words of Go: `chan receive`.
+    /// What it waits for, as Go names it: `chan receive`.
     pub state: String,
     /// Its calls, innermost first, without those of the runtime.
     pub calls: Vec<Frame>,

@@ -389,7 +389,7 @@ fn waiting_calls(
     is_only: &impl Fn(&str) -> bool,
 ) -> Option<Vec<(String, String)>> {
     let first = |thread: &&HungThread| {
-        // Native calls of Python may be those of an extension, which come first.
+        // In Python, the native calls of an extension come before the Python calls.
         if thread.language == CallLanguage::Java
             && let Some(call) = innermost_own_call(&thread.calls)
         {
