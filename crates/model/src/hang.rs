@@ -105,7 +105,7 @@ pub struct HungThread {
     /// Its calls, innermost first, if the stack could be read.
     #[serde(skip_serializing_if = "is_default")]
     pub frames: Vec<Frame>,
-    /// Its calls in Python or Java, innermost first, if they could be read.
+    /// Its calls in Python, Java or JavaScript, innermost first, if they could be read.
     #[serde(alias = "python", skip_serializing_if = "is_default")]
     pub calls: Vec<Frame>,
     /// The language of these calls.
@@ -120,6 +120,18 @@ pub enum CallLanguage {
     #[default]
     Python,
     Java,
+    JavaScript,
+}
+
+impl CallLanguage {
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Python => "Python",
+            Self::Java => "Java",
+            Self::JavaScript => "JavaScript",
+        }
+    }
 }
 
 /// A goroutine at the deadline.

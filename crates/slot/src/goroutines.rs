@@ -3,8 +3,7 @@
 //! A Go program that gets SIGQUIT prints the stacks of all goroutines to stderr and ends.
 
 use super::Slot;
-use super::capture::OutputPatterns;
-use super::process::{OutputStream, TrialProcess};
+use super::process::TrialProcess;
 use provoke_messages::parse_go_call;
 use provoke_model::{Frame, Goroutine, Hang, Site};
 use provoke_sys::{files, process, signals, threads};
@@ -19,8 +18,6 @@ const TIME: Duration = Duration::from_secs(1);
 /// Goroutines and calls that are kept.
 const LISTED: usize = 256;
 const CALLS: usize = 32;
-/// Bytes of text that are read.
-const LONGEST: usize = 1 << 20;
 /// Bytes at the beginning of a program that contain its notes.
 const NOTES: u64 = 16 * 1024;
 /// The header of a note with the build ID of Go, without the length of the ID.
@@ -42,27 +39,12 @@ impl Slot {
     /// Sends SIGQUIT to a program, and returns what is written until it has ended and a goroutine is in the text. The text
     /// is not in the output of the trial.
     fn text_after_quit(&mut self, pid: i32, processes: &mut [TrialProcess]) -> String {
-        let patterns = OutputPatterns::default();
-        self.wait_for_activity(processes, &patterns, Instant::now());
-        for_each_stream(processes, OutputStream::divert);
-        let _ = signals::send_signal(pid, Signal::QUIT);
-        let deadline = Instant::now() + TIME;
         let is_alive = || process::process_state(pid).is_some_and(|(state, _)| state != 'Z');
-        let mut text = String::new();
-        let is_complete = |text: &String| text.contains("goroutine ") && !is_alive();
-        while !is_complete(&text) && text.len() < LONGEST && Instant::now() < deadline {
-            self.wait_for_activity(processes, &patterns, deadline);
-            for_each_stream(processes, |stream| text.push_str(&stream.take_diverted()));
-        }
-        for_each_stream(processes, OutputStream::end_diversion);
-        text
-    }
-}
-
-fn for_each_stream(processes: &mut [TrialProcess], mut change: impl FnMut(&mut OutputStream)) {
-    for process in processes {
-        change(&mut process.err);
-        change(&mut process.stdout);
+        self.divert_output(processes, |slot, processes| {
+            let _ = signals::send_signal(pid, Signal::QUIT);
+            let is_complete = |text: &str| text.contains("goroutine ") && !is_alive();
+            slot.read_diverted(processes, Instant::now() + TIME, is_complete)
+        })
     }
 }
 

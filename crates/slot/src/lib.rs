@@ -4,8 +4,8 @@
 //!
 //! [`wire`] has the orders and replies. `trial` runs a trial, and `hooks` the commands around it. `supervise` waits for the
 //! processes of a trial, `process_tree` finds processes that remain, `capture` reads output. `deadlock` finds a deadlock
-//! before the timeout, `hang` and `snapshots` examine a hung trial, `python_calls`, `java_calls` and `goroutines` ask its
-//! runtimes, `crash_monitor` asks the kernel which process crashed,
+//! before the timeout, `hang` and `snapshots` examine a hung trial, `python_calls`, `java_calls`, `node_calls` and `goroutines` ask
+//! its runtimes, `crash_monitor` asks the kernel which process crashed,
 //! `trace` follows a trial from fault to fault, and
 //! `fake_clock` answers its questions about the time.
 
@@ -18,12 +18,15 @@ mod container_gate;
 mod control;
 mod crash_monitor;
 mod deadlock;
+mod diversion;
 mod fake_clock;
 mod goroutines;
 mod hang;
 mod hold;
 mod hooks;
+mod inspector;
 mod java_calls;
+mod node_calls;
 mod pauses;
 mod precedence;
 mod process;

@@ -372,6 +372,7 @@ impl Slot {
             }),
         };
         if let Some(hang) = run.result.hang.as_mut().filter(|_| snapshots.is_some()) {
+            self.add_node_calls(hang, processes);
             self.add_goroutines(hang, processes);
         }
         run.ask_to_end();

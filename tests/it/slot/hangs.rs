@@ -376,6 +376,31 @@ fn a_deadlock_of_java_has_the_calls_and_the_owners_of_its_locks() {
     }
 }
 
+const RETRY: &str = "function connect(n) { while (n) { n = n % 7 + 1; } }
+function start() { connect(3); }
+process.stderr.write('started\\n');
+setTimeout(start, 10);
+";
+
+#[test]
+fn a_busy_loop_of_javascript_has_its_calls_and_the_debugger_is_not_in_its_output() {
+    needs!(program("node"));
+    let mut bench = Bench::new();
+    let source = write(&bench, "retry.js", RETRY);
+    let seen = bench.hang(&["node", &source], |seen| {
+        !hang(seen).threads[0].calls.is_empty()
+    });
+    let calls = &hang(&seen).threads[0].calls;
+    let names: Vec<&str> = calls
+        .iter()
+        .filter_map(|call| call.function.as_deref())
+        .collect();
+    assert_eq!(names[..2], ["connect", "start"]);
+    assert_eq!(calls[0].line, Some((source, 1)));
+    assert_eq!(seen.actors[0].written, (0, "started\n".len() as u64));
+    assert!(is_gone(&seen));
+}
+
 const CHANNEL: &str = "package main
 import \"time\"
 func fetch(from chan int) int {

@@ -1,4 +1,4 @@
-//! Selects the calls that name a hang, as the runtimes of Python, Java and Go know them.
+//! Selects the calls that name a hang, as the runtimes of Python, Java, JavaScript and Go know them.
 
 use provoke_messages::{SourceOwner, bare_name};
 use provoke_model::{CallLanguage, Frame, Goroutine, Hang, HungThread, ThreadActivity};

@@ -669,7 +669,7 @@ pub(super) fn lines_before_start(state: &State, question: &RampQuestion) -> Vec<
             words::format_percent(f64::from(question.detect) / 1e6),
         ),
         format!(
-            "the level below it must pass {guard} trials in a row ({} confidence)",
+            "the level below it must survive {guard} trials, or more if it dies in some ({} confidence)",
             format_confidence(&state.goal)
         ),
     ]

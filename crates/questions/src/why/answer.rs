@@ -2,7 +2,7 @@
 
 use super::WhyPolicy;
 use super::condition_report::{
-    ConditionReport, ConditionVerdict, SeedReport, counts, report_condition,
+    ConditionReport, ConditionVerdict, SeedReport, counts, report_condition, report_joint,
 };
 use super::memory::WhyMemory;
 use super::other_failures::{self, OtherFailureReport};
@@ -73,7 +73,8 @@ impl WhyAnswer {
         let memory: &WhyMemory = state.learned()?;
         let items = state.trials.space.as_ref()?.choices.as_items();
         let reports = (0..items.len())
-            .filter_map(|index| report_condition(state, context, screen, memory, items, index));
+            .filter_map(|index| report_condition(state, context, screen, memory, items, index))
+            .chain(report_joint(state, context, screen, items));
         let mut answer = Self {
             sentence: String::new(),
             plain: counts(screen.plain_counts()),
@@ -171,7 +172,7 @@ impl WhyAnswer {
         let found = self.all_found().into_iter();
         let seeds = self.seeds.iter().filter(|seeds| seeds.decides);
         let names = found
-            .map(|condition| (&condition.name, condition.verdict))
+            .flat_map(|found| found.parts.iter().map(|part| (part, found.verdict)))
             .chain(seeds.map(|seeds| (&seeds.name, ConditionVerdict::Raises)));
         let names: Vec<(&String, ConditionVerdict)> = names.collect();
         let of_others = self.other_failures.iter().filter(|_| names.is_empty());
@@ -343,12 +344,17 @@ impl AnswerText for WhyAnswer {
                 "without any condition: {} trials failed",
                 self.plain.in_words()
             ));
+            lines.extend(
+                self.all_found()
+                    .into_iter()
+                    .filter_map(|found| found.describe_need()),
+            );
         } else if !self.seeds.as_ref().is_some_and(|seeds| seeds.decides) {
             let tried = self.found(ConditionVerdict::NoDifferenceSeen).into_iter();
             lines.extend(tried_line(tried.map(|condition| &*condition.name)));
             if self.plain.failures == 0 && self.together.failures > 0 {
                 lines.push(format!(
-                    "under several conditions at once, {} trials failed: two of them may be needed together",
+                    "under several conditions at once, {} trials failed: some of them may be needed together",
                     self.together.in_words()
                 ));
             }
@@ -495,7 +501,9 @@ impl AnswerText for WhyAnswer {
                     (format!("reproduce {lever}"), fixed)
                 }
             };
-            let under = format!("--under {}", shell_word(condition.name.as_ref()));
+            let under = condition.parts.iter();
+            let under = under.map(|part| format!("--under {}", shell_word(part.as_ref())));
+            let under = under.collect::<Vec<_>>().join(" ");
             let FailureCounts { failures, trials } = condition.with;
             let trials_to_fail = trials_to_reproduce(condition.with);
             let run = format!("provoke run -n {trials_to_fail} {under} {command}");
@@ -548,7 +556,7 @@ pub(super) fn describe_progress(state: &State) -> Option<String> {
             ", plain {} failed",
             counts(screen.plain_counts()).in_words()
         );
-        (screen.phase(), screen.claimed_conditions().len(), plain)
+        (screen.phase(), screen.claims().count(), plain)
     } else {
         let screen: &SuiteScreen = state.learned()?;
         (screen.phase(), screen.claims().count(), String::new())
@@ -565,8 +573,15 @@ pub(super) fn describe_progress(state: &State) -> Option<String> {
         ScreenPhase::Round => format!("{found}each condition once{plain}"),
         ScreenPhase::Seeds(_) => format!("{found}each seed twice"),
         ScreenPhase::Halves => format!("{found}several conditions at once"),
-        ScreenPhase::Pairs(index) => format!("{found}with and without {}", items[index].name),
-        ScreenPhase::Dose(index) => format!("{found}milder than {}", items[index].name),
+        ScreenPhase::Joint => format!("{found}which conditions are needed together"),
+        ScreenPhase::Pairs(conditions) => {
+            let names: Vec<&str> = conditions
+                .iter()
+                .map(|&index| &*items[index].name)
+                .collect();
+            format!("{found}with and without {}", list_names(&names))
+        }
+        ScreenPhase::Dose(index) => format!("{found}milder than {}", items[*index].name),
         ScreenPhase::Over => format!("{found}done"),
     })
 }

@@ -1,13 +1,16 @@
 //! Reports what a search found out about a condition, and about seeds.
 
+use super::answer::list_names;
 use super::conditions::condition_of;
 use super::memory::WhyMemory;
 use crate::FailureCounts;
 use crate::answer::AnswerContext;
 use provoke_levers::find_lever;
-use provoke_model::{ConditionRole, Item, PLAIN, SearchedCondition, Subset, VariantChoice};
+use provoke_model::{
+    ConditionRole, Item, PLAIN, SearchedCondition, Subset, VariantChoice, VariantId,
+};
 use provoke_state::State;
-use provoke_stats::screen::{self, Outcome, Screen, SeedTest};
+use provoke_stats::screen::{self, Direction, Outcome, Screen, SeedTest};
 use provoke_words as words;
 use serde::Serialize;
 
@@ -15,8 +18,10 @@ use serde::Serialize;
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConditionReport {
-    /// Its name, such as `date=+2y`.
+    /// Its name, such as `date=+2y`, or `net=none with copies=2`.
     pub name: String,
+    /// The conditions that are needed together; most often only one.
+    pub parts: Vec<String>,
     /// Conditions with a common cause.
     pub family: String,
     /// What it does.
@@ -31,6 +36,8 @@ pub struct ConditionReport {
     pub without: FailureCounts,
     /// What it was compared with: `plain`, or a condition that does the same to a trial except for what this one is about.
     pub compared_with: String,
+    /// Trials without one of the conditions that are needed together, of each: they all ended as without all of them.
+    pub trials_without_one: u64,
     /// Evidence of the pairs against chance, and how much of it was needed; null without a pair.
     pub evidence: Option<[f64; 2]>,
     /// The failure under the condition, by its signature's title.
@@ -90,11 +97,26 @@ impl ConditionReport {
 
     pub(super) fn describe_pairs(&self) -> String {
         let without = match self.compared_with.as_str() {
+            PLAIN if self.parts.len() > 1 => "without them".to_owned(),
             PLAIN => "without it".to_owned(),
             sham => format!("under {sham}, its control"),
         };
         let (failed, without_failed) = (self.with.in_words(), self.without.in_words());
         format!("{failed} trials failed, and {without_failed} {without}")
+    }
+
+    /// Says that each of several conditions is needed.
+    pub(super) fn describe_need(&self) -> Option<String> {
+        let trials = self.trials_without_one;
+        let failed = match self.verdict {
+            ConditionVerdict::Removes => trials,
+            _ => 0,
+        };
+        (trials > 0).then(|| {
+            format!(
+                "each of them is needed: without one of them, {failed} of {trials} trials failed"
+            )
+        })
     }
 
     /// Describes between which values the outcome changes, in a search that started at this time.
@@ -173,8 +195,7 @@ pub(super) fn report_condition(
         ConditionRole::Seed if pairs.is_some() => {}
         _ => return None,
     }
-    let set = VariantChoice::Set(Subset(vec![u32::try_from(index).ok()?]));
-    let variant = state.find_variant(&set);
+    let variant = variant_of(state, &[index]);
     let untested = memory.untested_reason(index);
     let variant_of_failures = variant.filter(|_| untested.is_none());
     let other_failure =
@@ -187,13 +208,9 @@ pub(super) fn report_condition(
     let dose = result.dose.as_ref();
     Some(ConditionReport {
         name: name_of(index),
+        parts: vec![name_of(index)],
         family: condition.family.clone(),
-        verdict: match result.verdict {
-            screen::ConditionVerdict::Raises => ConditionVerdict::Raises,
-            screen::ConditionVerdict::Removes => ConditionVerdict::Removes,
-            screen::ConditionVerdict::NoDifferenceSeen => ConditionVerdict::NoDifferenceSeen,
-            screen::ConditionVerdict::Untried => ConditionVerdict::NotTested,
-        },
+        verdict: result.verdict.into(),
         reason,
         tried: counts(result.singles).and(counts(result.halves[0])),
         with: counts(pairs.map_or_else(Default::default, |pairs| pairs.with)),
@@ -201,6 +218,7 @@ pub(super) fn report_condition(
         compared_with: sham_of(items, condition)
             .map_or(PLAIN, |sham| &sham.name)
             .to_owned(),
+        trials_without_one: 0,
         evidence: pairs.map(|pairs| [pairs.wealth, pairs.needed_wealth]),
         crash: variant.and_then(|variant| context.crash(variant)),
         other_failure,
@@ -209,6 +227,85 @@ pub(super) fn report_condition(
             .and_then(|dose| dose.harshest_without_effect)
             .map(name_of),
     })
+}
+
+/// Reports the conditions that are only needed together, if some were found.
+pub(super) fn report_joint(
+    state: &State,
+    context: &AnswerContext<'_>,
+    screen: &Screen,
+    items: &[Item],
+) -> Option<ConditionReport> {
+    let pairs = screen.joint_claim()?;
+    let conditions = pairs.conditions.iter();
+    let conditions: Vec<(&str, &SearchedCondition)> = conditions
+        .filter_map(|&index| Some((&*items[index].name, condition_of(&items[index])?)))
+        .collect();
+    let mut shams: Vec<&str> = Vec::new();
+    for (_, condition) in &conditions {
+        let sham = sham_of(items, condition).map(|sham| &*sham.name);
+        shams.extend(sham.filter(|sham| !shams.contains(sham)));
+    }
+    let names: Vec<&str> = conditions.iter().map(|(name, _)| *name).collect();
+    let families: Vec<&str> = conditions.iter().map(|(_, one)| &*one.family).collect();
+    let variant = variant_of(state, &pairs.conditions);
+    Some(ConditionReport {
+        name: join_needed(&names),
+        parts: names.into_iter().map(str::to_owned).collect(),
+        family: join_needed(&families),
+        verdict: pairs.direction.into(),
+        reason: None,
+        tried: FailureCounts::default(),
+        with: counts(pairs.with),
+        without: counts(pairs.without),
+        compared_with: match shams.as_slice() {
+            [] => PLAIN.to_owned(),
+            shams => join_needed(shams),
+        },
+        trials_without_one: screen::TRIALS_WITHOUT as u64,
+        evidence: Some([pairs.wealth, pairs.needed_wealth]),
+        crash: variant.and_then(|variant| context.crash(variant)),
+        other_failure: None,
+        changes_from: None,
+        same_up_to: None,
+    })
+}
+
+/// Joins the names of what is needed together.
+fn join_needed(names: &[&str]) -> String {
+    match names {
+        [first, others @ ..] if !others.is_empty() => {
+            format!("{first} with {}", list_names(others))
+        }
+        _ => names.concat(),
+    }
+}
+
+/// Returns the variant that runs under these conditions.
+pub(super) fn variant_of(state: &State, conditions: &[usize]) -> Option<VariantId> {
+    let numbers = conditions.iter().map(|&index| u32::try_from(index).ok());
+    let numbers: Option<Vec<u32>> = numbers.collect();
+    state.find_variant(&VariantChoice::Set(Subset(numbers?)))
+}
+
+impl From<screen::ConditionVerdict> for ConditionVerdict {
+    fn from(verdict: screen::ConditionVerdict) -> Self {
+        match verdict {
+            screen::ConditionVerdict::Raises => Self::Raises,
+            screen::ConditionVerdict::Removes => Self::Removes,
+            screen::ConditionVerdict::NoDifferenceSeen => Self::NoDifferenceSeen,
+            screen::ConditionVerdict::Untried => Self::NotTested,
+        }
+    }
+}
+
+impl From<Direction> for ConditionVerdict {
+    fn from(direction: Direction) -> Self {
+        match direction {
+            Direction::Raises => Self::Raises,
+            Direction::Removes => Self::Removes,
+        }
+    }
 }
 
 /// Returns the item with which a condition is compared.

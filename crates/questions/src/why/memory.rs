@@ -56,7 +56,7 @@ impl ConditionScreen {
         match self {
             Self::Program(screen) => {
                 let mut seed_tests = screen.seed_tests().iter();
-                !screen.claimed_conditions().is_empty() || seed_tests.any(SeedTest::is_claimed)
+                screen.claims().next().is_some() || seed_tests.any(SeedTest::is_claimed)
             }
             Self::Suite(screen) => {
                 screen.claims().next().is_some() || screen.seed_claims().next().is_some()

@@ -5,14 +5,14 @@ use super::answer::{
     NOT_FOUND, causes_of, limit_lines, list_assumptions, list_each, main_command,
     sentence_without_condition, trials_to_reproduce, tried_line, untested_table,
 };
-use super::condition_report::{ConditionVerdict, SeedReport, counts, sham_of};
+use super::condition_report::{ConditionVerdict, SeedReport, counts, sham_of, variant_of};
 use super::conditions::condition_of;
 use super::memory::WhyMemory;
 use crate::answer::{AnswerText, NOT_KNOWN, VariantSummary, sentence_and_assumptions};
 use crate::{FailureCounts, Policy as _, Verdict};
-use provoke_model::{ConditionRole, Item, PLAIN, Subset, VariantChoice};
+use provoke_model::{ConditionRole, Item, PLAIN};
 use provoke_state::State;
-use provoke_stats::screen::{self, PairTest, SuiteScreen};
+use provoke_stats::screen::{PairTest, SuiteScreen};
 use provoke_words as words;
 use provoke_words::document::{Cell, Column, Place, SuggestedCommand, Table};
 use provoke_words::untrusted::{SafeText, shell_word};
@@ -177,9 +177,9 @@ impl TestReport {
         test: usize,
         plain: FailureCounts,
     ) -> Self {
-        let claims = screen.claims().filter(|(other, _)| *other == test);
+        let claims = screen.claims().filter(|(other, ..)| *other == test);
         let conditions: Vec<TestCondition> = claims
-            .map(|(_, pairs)| TestCondition::new(state, items, test, pairs))
+            .map(|(_, condition, pairs)| TestCondition::new(state, items, test, condition, pairs))
             .collect();
         let seeds = screen.seed_claims().filter(|(other, _)| *other == test);
         let seeds: Vec<SeedReport> = seeds
@@ -250,11 +250,10 @@ impl TestReport {
 }
 
 impl TestCondition {
-    fn new(state: &State, items: &[Item], test: usize, pairs: &PairTest) -> Self {
-        let item = &items[pairs.condition];
+    fn new(state: &State, items: &[Item], test: usize, condition: usize, pairs: &PairTest) -> Self {
+        let item = &items[condition];
         let sham = condition_of(item).and_then(|condition| sham_of(items, condition));
-        let number = u32::try_from(pairs.condition).unwrap_or(u32::MAX);
-        let variant = state.find_variant(&VariantChoice::Set(Subset(vec![number])));
+        let variant = variant_of(state, &[condition]);
         let failure = variant.and_then(|variant| {
             let case = state.tally_of(variant).suite.cases.get(test)?;
             let (id, _) = case.signatures.iter().max_by_key(|(_, count)| *count)?;
@@ -262,10 +261,7 @@ impl TestCondition {
         });
         Self {
             name: item.name.clone(),
-            verdict: match pairs.direction {
-                screen::Direction::Raises => ConditionVerdict::Raises,
-                screen::Direction::Removes => ConditionVerdict::Removes,
-            },
+            verdict: pairs.direction.into(),
             with: counts(pairs.with),
             without: counts(pairs.without),
             compared_with: sham.map_or(PLAIN, |sham| &sham.name).to_owned(),

@@ -310,14 +310,10 @@ fn thread_lines(thread: &HungThread) -> String {
     }
     let calls = match thread.language {
         CallLanguage::Python => call_chain(&thread.frames, CALLS),
-        // The virtual machine compiles Java to code without names.
-        CallLanguage::Java => String::new(),
+        // The virtual machine compiles it to code without names.
+        CallLanguage::Java | CallLanguage::JavaScript => String::new(),
     };
-    let language = match thread.language {
-        CallLanguage::Python => "Python",
-        CallLanguage::Java => "Java",
-    };
-    let runtime_calls = list_calls(language, &thread.calls);
+    let runtime_calls = list_calls(thread.language.name(), &thread.calls);
     format!("{}\n{calls}\n{runtime_calls}", parts.join(", "))
 }
 

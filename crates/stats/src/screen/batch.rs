@@ -21,7 +21,7 @@ impl Batch {
     pub(super) fn new(condition: usize, tests: &[(usize, Direction)], level: f64) -> Self {
         let tests = tests
             .iter()
-            .map(|&(test, direction)| (test, PairTest::new(condition, direction, level)));
+            .map(|&(test, direction)| (test, PairTest::new(vec![condition], direction, level)));
         Self {
             condition,
             level,

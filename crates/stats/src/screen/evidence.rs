@@ -3,9 +3,12 @@
 use super::condition::{Condition, Outcome};
 use super::counts::Counts;
 use super::halves::Halves;
+use super::pairs::Direction;
 
 /// Trials alone that must be inconclusive before a condition is given up, if plain trials are inconclusive, too.
 const REFUSALS: usize = 3;
+/// Plain trials that must all be inconclusive before a search is given up.
+const INCONCLUSIVE_PLAIN: usize = 12;
 /// Evidence at which a sham is assumed to have the effect itself.
 const SHAM_EFFECT: f64 = 2.0;
 
@@ -16,7 +19,8 @@ pub(super) struct Evidence {
     pub(super) singles: Vec<Counts>,
     /// Conditions of trials alone that were inconclusive.
     inconclusive: Vec<usize>,
-    has_inconclusive_plain: bool,
+    /// Plain trials that were inconclusive.
+    inconclusive_plain: usize,
     pub(super) halves: Halves,
 }
 
@@ -27,7 +31,7 @@ impl Evidence {
             plain: Counts::default(),
             singles: vec![Counts::default(); conditions],
             inconclusive: Vec::new(),
-            has_inconclusive_plain: false,
+            inconclusive_plain: 0,
             halves: Halves::default(),
         }
     }
@@ -37,7 +41,7 @@ impl Evidence {
         match *set {
             [] => {
                 self.plain.add(outcome);
-                self.has_inconclusive_plain |= outcome == Outcome::NotCounted;
+                self.inconclusive_plain += usize::from(outcome == Outcome::NotCounted);
             }
             [condition, ..] => {
                 self.singles[condition].add(outcome);
@@ -48,10 +52,24 @@ impl Evidence {
         }
     }
 
+    /// Returns whether plain trials are repeated although all of them were inconclusive.
+    pub(super) fn may_repeat_plain(&self) -> bool {
+        self.inconclusive_plain < INCONCLUSIVE_PLAIN
+    }
+
+    /// Returns the outcome that plain trials do not have, if they never differ, and the direction of its conditions.
+    pub(super) fn unusual_outcome(&self) -> (Outcome, Direction) {
+        if self.plain.failures == 0 {
+            (Outcome::Failed, Direction::Raises)
+        } else {
+            (Outcome::Passed, Direction::Removes)
+        }
+    }
+
     /// Returns whether no trial is conclusive under a condition, as far as is known.
     pub(super) fn is_refused(&self, condition: usize) -> bool {
         let refusals = self.inconclusive.iter().filter(|&&one| one == condition);
-        if self.has_inconclusive_plain {
+        if self.inconclusive_plain > 0 {
             self.singles[condition].trials == 0 && refusals.count() >= REFUSALS
         } else {
             refusals.count() > 0

@@ -51,11 +51,13 @@ impl Halves {
         self.trials.push((set, outcome));
     }
 
-    /// Leaves the trials under a confirmed condition out of the counts that candidates are chosen by.
-    pub(super) fn leave_out(&mut self, confirmed: &[usize], conditions: &[Condition]) {
+    /// Leaves the trials under a confirmed condition, or under all that are needed together, out of the counts that
+    /// candidates are chosen by.
+    pub(super) fn leave_out(&mut self, confirmed: &[&[usize]], conditions: &[Condition]) {
         self.tally = HalvesTally::default();
         for (set, outcome) in &self.trials {
-            if !set.iter().any(|condition| confirmed.contains(condition)) {
+            let has_all = |needed: &&[usize]| needed.iter().all(|one| set.contains(one));
+            if !confirmed.iter().any(has_all) {
                 self.tally.add(set, *outcome, conditions);
             }
         }
@@ -74,6 +76,15 @@ impl Halves {
     /// Returns whether some trials failed and some passed.
     pub(super) fn is_mixed(&self) -> bool {
         self.tally.total.is_mixed()
+    }
+
+    /// Returns the conditions of the trials of several conditions with this outcome, the fewest first.
+    pub(super) fn sets_with(&self, outcome: Outcome) -> Vec<&[usize]> {
+        let trials = self.trials.iter();
+        let sets = trials.filter(|(set, ended)| set.len() > 1 && *ended == outcome);
+        let mut sets: Vec<&[usize]> = sets.map(|(set, _)| set.as_slice()).collect();
+        sets.sort_by_key(|set| set.len());
+        sets
     }
 
     /// Returns whether a trial was counted under this condition.

@@ -25,6 +25,7 @@ mod counts;
 mod dose;
 mod evidence;
 mod halves;
+mod joint;
 mod levels;
 mod pairs;
 mod plan;
@@ -37,6 +38,7 @@ pub use bet::pair_wealth;
 pub use condition::{Condition, ConditionRole, Limits, Next, Outcome};
 pub use counts::Counts;
 pub use dose::Dose;
+pub use joint::TRIALS_WITHOUT;
 pub use pairs::{Direction, PairTest, PairTestState};
 pub use result::{ConditionResult, ConditionVerdict, ScreenPhase};
 pub use seeds::{SeedOutcomes, SeedTest};
@@ -45,6 +47,7 @@ pub use suite::{SuiteScreen, TestResult};
 use block::Block;
 use dose::DoseSearch;
 use evidence::Evidence;
+use joint::JointSearch;
 use levels::Levels;
 use schedule::Schedule;
 
@@ -60,6 +63,7 @@ pub struct Screen {
     /// The first condition that the round has not reached.
     round_begin: usize,
     is_repeat_over: bool,
+    joint_searches: Vec<JointSearch>,
     tests: Vec<PairTest>,
     seed_tests: Vec<SeedTest>,
     doses: Vec<DoseSearch>,
@@ -76,6 +80,7 @@ impl Screen {
             halves_at_claim: 0,
             round_begin: 0,
             is_repeat_over: false,
+            joint_searches: Vec::new(),
             tests: Vec::new(),
             seed_tests: Vec::new(),
             doses: Vec::new(),
@@ -98,7 +103,7 @@ impl Screen {
 
     /// Adds the outcomes of a block to the results of its phase.
     fn learn_from(&mut self, block: Block<Outcome>) {
-        match self.schedule.phase {
+        match &self.schedule.phase {
             ScreenPhase::Plain | ScreenPhase::Round => {
                 for (set, outcome) in block.into_ended() {
                     self.evidence.count_single(&set, outcome);
@@ -110,7 +115,21 @@ impl Screen {
                     self.evidence.halves.record(set, outcome, &self.conditions);
                 }
             }
-            ScreenPhase::Pairs(condition) => self.learn_from_pairs(condition, block),
+            ScreenPhase::Joint => {
+                let trials: Vec<(Vec<usize>, Outcome)> = block.into_ended().collect();
+                for (set, outcome) in trials.iter().filter(|(set, _)| set.len() <= 1) {
+                    self.evidence.count_single(set, *outcome);
+                }
+                let outcomes: Vec<Outcome> = trials.iter().map(|(_, outcome)| *outcome).collect();
+                let search = self.joint_searches.last_mut();
+                let needed = search.and_then(|search| search.learn(&outcomes));
+                let needed = needed.unwrap_or_default().to_vec();
+                if needed.len() > 1 || needed.first().is_some_and(|one| self.is_open(*one)) {
+                    let (_, direction) = self.evidence.unusual_outcome();
+                    self.begin_test(needed, direction);
+                }
+            }
+            ScreenPhase::Pairs(_) => self.learn_from_pairs(block),
             ScreenPhase::Dose(_) => {
                 let outcomes: Vec<Outcome> = block.into_ended().map(|(_, o)| o).collect();
                 if let Some(search) = self.doses.last_mut() {
@@ -136,34 +155,38 @@ impl Screen {
         }
     }
 
-    fn learn_from_pairs(&mut self, condition: usize, block: Block<Outcome>) {
+    fn learn_from_pairs(&mut self, block: Block<Outcome>) {
         let Some(test) = self.tests.last_mut() else {
             return;
         };
         let trials: Vec<_> = block.into_ended().collect();
         for pair in trials.chunks_exact(2) {
-            let is_first = pair[0].0 == [condition];
+            let is_first = pair[0].0 == test.conditions;
             let (with, without) = if is_first { (0, 1) } else { (1, 0) };
             test.push_pair(pair[with].1, pair[without].1);
             test.decide(test.wealth);
             let (set, outcome) = &pair[without];
-            self.evidence.count_single(set, *outcome);
+            if set.len() <= 1 {
+                self.evidence.count_single(set, *outcome);
+            }
         }
         match test.state {
             PairTestState::Open => {}
             PairTestState::Futile => self.levels.spend(test.needed_wealth.recip()),
             PairTestState::Claimed => {
                 self.halves_at_claim = self.evidence.halves.count();
-                let claimed = self.claimed_conditions();
+                let tests = self.tests.iter();
+                let claimed = tests.filter(|test| test.state == PairTestState::Claimed);
+                let claimed: Vec<&[usize]> = claimed.map(|test| &*test.conditions).collect();
                 self.evidence.halves.leave_out(&claimed, &self.conditions);
-                self.begin_dose(condition);
+                self.begin_dose();
             }
         }
     }
 
     /// Returns the present phase.
-    pub fn phase(&self) -> ScreenPhase {
-        self.schedule.phase
+    pub fn phase(&self) -> &ScreenPhase {
+        &self.schedule.phase
     }
 
     /// Returns the counts of plain trials, those of pairs included.
@@ -186,18 +209,33 @@ impl Screen {
         &self.seed_tests
     }
 
-    /// Returns the conditions with a claim.
+    /// Returns the claimed tests, in their order.
+    pub fn claims(&self) -> impl Iterator<Item = &PairTest> {
+        let tests = self.tests.iter();
+        tests.filter(|test| test.state == PairTestState::Claimed)
+    }
+
+    /// Returns the conditions with a claim about them alone.
     pub fn claimed_conditions(&self) -> Vec<usize> {
-        let claimed = self.tests.iter();
-        claimed
-            .filter(|test| test.state == PairTestState::Claimed)
-            .map(|test| test.condition)
-            .collect()
+        let single = |test: &PairTest| <[usize; 1]>::try_from(&*test.conditions).ok();
+        self.claims().filter_map(single).flatten().collect()
+    }
+
+    /// Returns the claim about conditions that are only needed together.
+    pub fn joint_claim(&self) -> Option<&PairTest> {
+        self.claims().find(|test| test.conditions.len() > 1)
+    }
+
+    fn has_claim(&self) -> bool {
+        self.claims().next().is_some()
     }
 
     /// Returns the result of a condition.
     pub fn result_of(&self, condition: usize) -> ConditionResult {
-        let pairs = self.tests.iter().find(|test| test.condition == condition);
+        let pairs = self
+            .tests
+            .iter()
+            .find(|test| test.conditions == [condition]);
         let dose = self.doses.iter().find(|dose| dose.condition == condition);
         let singles = self.evidence.singles[condition];
         let halves = self

@@ -1,4 +1,4 @@
-//! Tests a condition in fresh pairs with its reference.
+//! Tests a condition, or several together, in fresh pairs with the reference.
 //!
 //! A pair with an inconclusive trial is dropped as a whole: under a harmless condition both trials are equally likely
 //! to be the inconclusive one, so the remaining pairs are still fair.
@@ -49,11 +49,11 @@ pub enum PairTestState {
     Futile,
 }
 
-/// A test of one condition in one direction, which was chosen before its first pair.
+/// A test of a condition, or of several together, in one direction, which was chosen before its first pair.
 #[derive(Debug, Clone)]
 pub struct PairTest {
-    /// The tested condition.
-    pub condition: usize,
+    /// The tested conditions, which are several if they are only needed together.
+    pub conditions: Vec<usize>,
     /// The direction of the bet.
     pub direction: Direction,
     /// Trials under the condition, of counted pairs.
@@ -73,9 +73,9 @@ pub struct PairTest {
 }
 
 impl PairTest {
-    pub(super) fn new(condition: usize, direction: Direction, level: f64) -> Self {
+    pub(super) fn new(conditions: Vec<usize>, direction: Direction, level: f64) -> Self {
         Self {
-            condition,
+            conditions,
             direction,
             with: Counts::default(),
             without: Counts::default(),

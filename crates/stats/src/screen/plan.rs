@@ -10,6 +10,7 @@ use super::condition::{Condition, ConditionRole};
 use super::dose::{DoseSearch, STEP_TRIALS};
 use super::evidence::Evidence;
 use super::halves::draw_half;
+use super::joint::JointSearch;
 use super::pairs::{Direction, PairTest, PairTestState};
 use super::result::ScreenPhase;
 use super::seeds::SeedTest;
@@ -64,6 +65,8 @@ const CANDIDATE_EARLY: f64 = 3.4;
 const CANDIDATE_LATE: f64 = 2.0;
 /// Number of trials of halves after which the threshold is the late one.
 const LATE: usize = 100;
+/// Maximum number of trials of halves of which conditions are left out.
+const JOINT_SEARCHES: usize = 3;
 /// A ladder is searched if the outcome under the condition, and that of its reference, is as sure as this.
 const SURE: f64 = 0.8;
 
@@ -82,15 +85,15 @@ pub(super) fn singles_with_plain(conditions: &[usize]) -> Vec<Vec<usize>> {
     sets
 }
 
-/// Returns pairs of a condition and its reference, each in random order; at least one.
+/// Returns pairs of a trial under these conditions and one under their references, each in random order; at least one.
 pub(super) fn draw_pairs(
-    condition: usize,
-    sham: Option<usize>,
+    conditions: &[usize],
+    references: &[usize],
     count: usize,
     random: &mut Pcg64Mcg,
 ) -> Vec<Vec<usize>> {
     let pairs = (0..count.max(1)).flat_map(|_| {
-        let mut pair = [vec![condition], sham.into_iter().collect()];
+        let mut pair = [conditions.to_vec(), references.to_vec()];
         if random.random_bool(0.5) {
             pair.reverse();
         }
@@ -123,14 +126,19 @@ pub(super) fn candidate_threshold(evidence: &Evidence) -> f64 {
 impl Screen {
     /// Returns the next block, of which the limit may cut the end; nothing runs any more.
     pub(super) fn plan_block(&mut self) -> PlannedBlock {
-        let planned = if self.evidence.plain.trials == 0 || self.schedule.remaining_trials() < 2 {
+        let planned = if self.schedule.remaining_trials() < 2 {
             None
+        } else if self.evidence.plain.trials == 0 {
+            self.evidence
+                .may_repeat_plain()
+                .then(|| (ScreenPhase::Plain, first_trials()))
         } else {
             self.plan_pairs()
                 .or_else(|| self.plan_dose())
                 .or_else(|| self.plan_round())
                 .or_else(|| self.plan_repetition())
                 .or_else(|| self.plan_seeds())
+                .or_else(|| self.plan_joint())
                 .or_else(|| self.plan_test())
                 .or_else(|| self.plan_halves())
                 .or_else(|| self.plan_late_seeds())
@@ -144,15 +152,22 @@ impl Screen {
         if test.state != PairTestState::Open {
             return None;
         }
-        let sham = self.conditions[test.condition].sham;
+        let shams = test.conditions.iter();
+        let shams = shams.filter_map(|&condition| self.conditions[condition].sham);
+        let shams: BTreeSet<usize> = shams.collect();
+        let references: Vec<usize> = shams.into_iter().collect();
         let count = self.schedule.limits.parallel / 2;
-        let sets = draw_pairs(test.condition, sham, count, &mut self.schedule.random());
-        Some((ScreenPhase::Pairs(test.condition), sets))
+        let mut random = self.schedule.random();
+        let sets = draw_pairs(&test.conditions, &references, count, &mut random);
+        Some((ScreenPhase::Pairs(test.conditions.clone()), sets))
     }
 
-    /// Begins the search of the ladder of a claimed condition.
-    pub(super) fn begin_dose(&mut self, condition: usize) {
+    /// Begins the search of the ladder of a condition that is claimed alone.
+    pub(super) fn begin_dose(&mut self) {
         let Some(test) = self.tests.last() else {
+            return;
+        };
+        let &[condition] = test.conditions.as_slice() else {
             return;
         };
         let (failing, passing) = match test.direction {
@@ -225,8 +240,7 @@ impl Screen {
     /// Returns more plain trials if seeds are untested, and only trials of halves differ or there is nothing else to try.
     fn plan_late_seeds(&self) -> Option<PlannedBlock> {
         let has = |role| self.conditions.iter().any(|c| c.role == role);
-        let is_open =
-            self.evidence.plain.trials < MOST_PLAIN && self.claimed_conditions().is_empty();
+        let is_open = self.evidence.plain.trials < MOST_PLAIN && !self.has_claim();
         let may_matter = self.evidence.halves.is_mixed() || !has(ConditionRole::Tried);
         if has(ConditionRole::Seed) && is_open && may_matter && !self.evidence.plain.is_mixed() {
             return Some((ScreenPhase::Plain, first_trials()));
@@ -265,10 +279,35 @@ impl Screen {
         if evidence.abs() < candidate_threshold(&self.evidence) {
             return None;
         }
-        let direction = Direction::of_evidence(evidence);
-        let level = self.levels.level_of_pairs();
-        self.tests.push(PairTest::new(condition, direction, level));
+        self.begin_test(vec![condition], Direction::of_evidence(evidence));
         self.plan_pairs()
+    }
+
+    /// Begins a test of conditions in pairs.
+    pub(super) fn begin_test(&mut self, conditions: Vec<usize>, direction: Direction) {
+        let level = self.levels.level_of_pairs();
+        self.tests.push(PairTest::new(conditions, direction, level));
+    }
+
+    /// Returns the next trials that leave out conditions of a trial of halves: it is the first one that differs from plain
+    /// trials, which never do.
+    fn plan_joint(&mut self) -> Option<PlannedBlock> {
+        if self.evidence.plain.is_mixed() || self.has_claim() {
+            return None;
+        }
+        let is_over = |search: &JointSearch| search.next_trials().is_empty();
+        if self.joint_searches.last().is_none_or(is_over) {
+            if self.joint_searches.len() == JOINT_SEARCHES {
+                return None;
+            }
+            let (outcome, _) = self.evidence.unusual_outcome();
+            let mut sets = self.evidence.halves.sets_with(outcome).into_iter();
+            let is_known = |set: &[usize]| self.joint_searches.iter().any(|s| s.began_with(set));
+            let set = sets.find(|set| !is_known(set))?.to_vec();
+            self.joint_searches.push(JointSearch::new(set, outcome));
+        }
+        let sets = self.joint_searches.last()?.next_trials();
+        Some((ScreenPhase::Joint, sets))
     }
 
     /// Returns the conditions that may become candidates.
@@ -279,11 +318,11 @@ impl Screen {
     }
 
     /// Returns whether a condition is not tested, and of a family without a claim.
-    fn is_open(&self, condition: usize) -> bool {
+    pub(super) fn is_open(&self, condition: usize) -> bool {
         let family = self.conditions[condition].family;
         let mut claimed = self.claimed_conditions().into_iter();
         !claimed.any(|other| self.conditions[other].family == family)
-            && !self.tests.iter().any(|test| test.condition == condition)
+            && !self.tests.iter().any(|test| test.conditions == [condition])
     }
 
     /// Returns whether a seed explains the failures.
@@ -313,7 +352,7 @@ impl Screen {
     /// Returns trials under random halves of the families, and harsh conditions between.
     fn plan_halves(&self) -> Option<PlannedBlock> {
         let is_mixed = self.evidence.plain.is_mixed();
-        let has_claim = !self.claimed_conditions().is_empty();
+        let has_claim = self.has_claim();
         if self.has_seed_claim() {
             return None;
         }

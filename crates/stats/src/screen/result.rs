@@ -48,7 +48,7 @@ pub struct ConditionResult {
 }
 
 /// What a screen does at present.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScreenPhase {
     /// Runs plain trials.
     Plain,
@@ -58,8 +58,10 @@ pub enum ScreenPhase {
     Seeds(usize),
     /// Runs trials under random halves of the families.
     Halves,
-    /// Tests this condition in pairs.
-    Pairs(usize),
+    /// Leaves out conditions that changed the outcome together.
+    Joint,
+    /// Tests these conditions in pairs.
+    Pairs(Vec<usize>),
     /// Searches the ladder of this condition.
     Dose(usize),
     /// Is over.

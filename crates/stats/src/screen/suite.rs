@@ -129,12 +129,13 @@ impl SuiteScreen {
     /// Adds the outcomes of a block to the results of its phase.
     fn learn_from(&mut self, block: Block<Vec<Outcome>>) {
         let trials: Vec<(Vec<usize>, Vec<Outcome>)> = block.into_ended().collect();
+        let is_half = self.schedule.phase == ScreenPhase::Halves;
         match self.schedule.phase {
             ScreenPhase::Seeds(_) => self.learn_from_seeds(&trials),
-            ScreenPhase::Pairs(condition) => self.learn_from_pairs(condition, trials),
-            phase => {
+            ScreenPhase::Pairs(_) => self.learn_from_pairs(trials),
+            _ => {
                 for (set, outcomes) in trials {
-                    self.add_trial(set, outcomes, phase == ScreenPhase::Halves);
+                    self.add_trial(set, outcomes, is_half);
                 }
             }
         }
@@ -184,13 +185,13 @@ impl SuiteScreen {
         }
     }
 
-    fn learn_from_pairs(&mut self, condition: usize, trials: Vec<(Vec<usize>, Vec<Outcome>)>) {
+    fn learn_from_pairs(&mut self, trials: Vec<(Vec<usize>, Vec<Outcome>)>) {
         let Some(mut batch) = self.batches.pop() else {
             return;
         };
         let mut trials = trials.into_iter();
         while let (Some(first), Some(second)) = (trials.next(), trials.next()) {
-            let (with, without) = if first.0 == [condition] {
+            let (with, without) = if first.0 == [batch.condition] {
                 (first, second)
             } else {
                 (second, first)
@@ -209,6 +210,7 @@ impl SuiteScreen {
         if !is_open {
             for test in tests {
                 let claimed = self.claims_of(test);
+                let claimed: Vec<&[usize]> = claimed.chunks(1).collect();
                 if let Some(evidence) = self.evidence.get_mut(&test) {
                     evidence.halves.leave_out(&claimed, &self.conditions);
                 }
@@ -242,8 +244,10 @@ impl SuiteScreen {
         }
         let sham = self.conditions[batch.condition].sham;
         let count = self.schedule.limits.parallel / 2;
-        let sets = plan::draw_pairs(batch.condition, sham, count, &mut self.schedule.random());
-        Some((ScreenPhase::Pairs(batch.condition), sets))
+        let conditions = [batch.condition];
+        let mut random = self.schedule.random();
+        let sets = plan::draw_pairs(&conditions, sham.as_slice(), count, &mut random);
+        Some((ScreenPhase::Pairs(conditions.to_vec()), sets))
     }
 
     /// Returns the next single conditions of the round.
@@ -431,13 +435,13 @@ impl SuiteScreen {
     }
 
     fn claims_of(&self, test: usize) -> Vec<usize> {
-        let claims = self.claims().filter(|(other, _)| *other == test);
-        claims.map(|(_, pairs)| pairs.condition).collect()
+        let claims = self.claims().filter(|(other, ..)| *other == test);
+        claims.map(|(_, condition, _)| condition).collect()
     }
 
     /// Returns the present phase.
-    pub fn phase(&self) -> ScreenPhase {
-        self.schedule.phase
+    pub fn phase(&self) -> &ScreenPhase {
+        &self.schedule.phase
     }
 
     /// Returns the tests that ever failed, with the counts of their plain trials, those of pairs included.
@@ -447,12 +451,13 @@ impl SuiteScreen {
             .map(|(test, evidence)| (*test, evidence.plain))
     }
 
-    /// Returns the claims: a test and its pairs under a condition and without it, in the order in which they were tested.
-    pub fn claims(&self) -> impl Iterator<Item = (usize, &PairTest)> {
-        let tests = self.batches.iter().flat_map(|batch| &batch.tests);
-        tests
-            .filter(|(_, pairs)| pairs.state == PairTestState::Claimed)
-            .map(|(test, pairs)| (*test, pairs))
+    /// Returns the claims: a test, a condition, and the pairs under it and without it, in the order in which they were tested.
+    pub fn claims(&self) -> impl Iterator<Item = (usize, usize, &PairTest)> {
+        self.batches.iter().flat_map(|batch| {
+            let tests = batch.tests.iter();
+            let claimed = tests.filter(|(_, pairs)| pairs.state == PairTestState::Claimed);
+            claimed.map(|(test, pairs)| (*test, batch.condition, pairs))
+        })
     }
 
     /// Returns the tests of the suite whose outcome depends on a seed.

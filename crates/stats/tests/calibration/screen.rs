@@ -119,6 +119,43 @@ fn a_harsh_condition_that_often_fails_is_found_although_its_first_trial_passed()
 }
 
 #[test]
+fn conditions_that_only_matter_together_are_claimed_together() {
+    for (joint, base, rate, least_found, most_trials) in [
+        (&[3, 9][..], 0.0, 1.0, 0.97, 100),
+        (&[3, 9], 1.0, 0.0, 0.97, 100),
+        (&[3, 9, 20], 0.0, 1.0, 0.9, 120),
+        (&[3, 9], 0.0, 0.6, 0.85, 160),
+    ] {
+        let world = World::harmless(base, COUNT).with_joint_effect(joint, rate);
+        let (mut found, mut exact, mut trials) = (0, 0, Vec::new());
+        for ended in run_screens(&world) {
+            assert!(ended.screen.claimed_conditions().is_empty());
+            trials.push(ended.trials);
+            if let Some(claim) = ended.screen.joint_claim() {
+                found += 1;
+                exact += u32::from(claim.conditions == joint);
+            }
+        }
+        trials.sort_unstable();
+        let median = trials[trials.len() / 2];
+        println!("{joint:?}: {base} to {rate}: {found}, {exact} exact, {median} trials");
+        let least = f64::from(SCREENS) * least_found;
+        assert!(
+            f64::from(found) >= least,
+            "{joint:?}: {base} to {rate}: {found}"
+        );
+        assert!(
+            f64::from(exact) >= least * 0.8,
+            "{joint:?}: {base} to {rate}: {exact}"
+        );
+        assert!(
+            median <= most_trials,
+            "{joint:?}: {base} to {rate}: {median}"
+        );
+    }
+}
+
+#[test]
 fn all_of_several_conditions_are_claimed() {
     let world = World::harmless(0.0, COUNT).with_effects(&[(3, 1.0), (9, 1.0), (20, 1.0)]);
     assert_eq!(power(&world).0.to_bits(), 1.0_f64.to_bits());
@@ -321,7 +358,7 @@ fn the_limit_of_trials_is_kept() {
     for limit in [0, 2, 3, 50, 101] {
         let ended = world.run_screen(1, limit);
         assert!(ended.trials <= limit, "{limit}: {}", ended.trials);
-        assert_eq!(ended.screen.phase(), ScreenPhase::Over);
+        assert_eq!(*ended.screen.phase(), ScreenPhase::Over);
     }
 }
 
@@ -387,7 +424,7 @@ fn the_condition_of_each_test_of_a_suite_is_found() {
     let mut claims: Vec<(usize, usize)> = ended
         .screen
         .claims()
-        .map(|(test, pairs)| (test, pairs.condition))
+        .map(|(test, condition, _)| (test, condition))
         .collect();
     claims.sort_unstable();
     assert_eq!(claims, [(5, 3), (6, 3), (7, 11), (8, 24)]);

@@ -14,6 +14,8 @@ pub(crate) struct World {
     pub(crate) base: [f64; 2],
     /// Conditions with an effect, and the failure rate under them.
     pub(crate) effects: Vec<(usize, f64)>,
+    /// Conditions that only have an effect together, and the failure rate under them.
+    pub(crate) joint_effect: Option<(Vec<usize>, f64)>,
     /// Number of seeds that always fail, if the others always pass; otherwise seeds have no effect.
     pub(crate) failing_seeds: Option<usize>,
     /// The conditions.
@@ -52,6 +54,7 @@ impl World {
         Self {
             base: [base; 2],
             effects: Vec::new(),
+            joint_effect: None,
             failing_seeds: None,
             conditions: conditions.collect(),
             parallel: 1,
@@ -79,6 +82,12 @@ impl World {
     /// Adds effects.
     pub(crate) fn with_effects(mut self, effects: &[(usize, f64)]) -> Self {
         self.effects = effects.to_vec();
+        self
+    }
+
+    /// Adds an effect of conditions that only matter together.
+    pub(crate) fn with_joint_effect(mut self, conditions: &[usize], rate: f64) -> Self {
+        self.joint_effect = Some((conditions.to_vec(), rate));
         self
     }
 
@@ -115,7 +124,10 @@ impl World {
             .effects
             .iter()
             .filter(|(condition, _)| set.contains(condition));
+        let joint = self.joint_effect.as_ref();
+        let joint = joint.filter(|(joint, _)| joint.iter().all(|one| set.contains(one)));
         let rates = present.map(|(_, rate)| *rate);
+        let rates = rates.chain(joint.map(|(_, rate)| *rate));
         let (raising, removing): (Vec<f64>, Vec<f64>) = rates.partition(|rate| *rate >= base);
         let raised = raising.into_iter().fold(base, f64::max);
         removing.into_iter().fold(raised, f64::min)
@@ -192,6 +204,10 @@ impl World {
             first_claim: right.first().copied(),
             found: right.len(),
             is_wrong: is_right.contains(&false)
+                || screen.joint_claim().is_some_and(|claim| {
+                    let rate = |set: &[usize]| self.rate(set, 0);
+                    rate(&claim.conditions).total_cmp(&rate(&[])).is_eq()
+                })
                 || (seeds.is_some() && self.failing_seeds.is_none()),
             seed_claim: seeds,
             screen,
@@ -251,9 +267,9 @@ impl SuiteWorld {
         }
         let is_right: Vec<bool> = screen
             .claims()
-            .map(|(test, pairs)| {
-                let verdict = screen.result_of(test, pairs.condition).verdict;
-                self.tests[test].is_correct(pairs.condition, verdict)
+            .map(|(test, condition, _)| {
+                let verdict = screen.result_of(test, condition).verdict;
+                self.tests[test].is_correct(condition, verdict)
             })
             .collect();
         let seed_claims: Vec<usize> = screen.seed_claims().map(|(test, _)| test).collect();
