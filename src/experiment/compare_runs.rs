@@ -43,6 +43,9 @@ pub fn compare_two_runs(
         left: left.summarize(),
         right: right.summarize(),
         p_value: test.map(|test| test.p_value),
+        significant_failures: test.map_or([None; 2], |test| {
+            test.significant_failures(RunComparison::SIGNIFICANT)
+        }),
         design_effect: test.map_or(1.0, |test| test.design_effect),
         stopped: test.map_or_else(Vec::new, |test| test.stopped.clone()),
         failures: if tests.is_none() {

@@ -517,7 +517,12 @@ impl Subset {
             (count, total) if total - count <= MAX_NAMED => format!("all but {}", named(false)),
             (count, total) => {
                 let digest = Text::from(self.to_string()).content_digest();
-                format!("{count} of {total} ({})", &digest[..4])
+                let items = if are_conditions {
+                    format!("{count} conditions")
+                } else {
+                    format!("{count} of {total} items")
+                };
+                format!("{items} ({})", &digest[..4])
             }
         }
     }

@@ -22,6 +22,12 @@ pub struct RateTest {
 }
 
 impl RateTest {
+    /// Returns the numbers of failures of the second run whose rate would differ at this level: the most below the rate of
+    /// the first run, and the fewest above it.
+    pub fn significant_failures(&self, level: f64) -> [Option<u64>; 2] {
+        stats::significant_failures(self.runs, self.design_effect, level)
+    }
+
     /// Returns the probability that the rates of one failure differ this much by chance.
     fn chance_of(&self, failures: [u64; 2]) -> f64 {
         let [mut left, mut right] = self.runs;

@@ -120,7 +120,7 @@ pub(super) fn read_calls(address: &DebuggerAddress, deadline: Instant) -> io::Re
             }
             "Debugger.paused" => {
                 let pause: Pause = serde_json::from_value(message.params)?;
-                let calls = pause.call_frames.into_iter().take(CALLS);
+                let calls = pause.call_frames.iter().take(CALLS);
                 return Ok(calls.map(|call| frame_of_call(call, &scripts)).collect());
             }
             _ => {}
@@ -172,7 +172,7 @@ fn read_message(reader: &mut impl io::Read) -> io::Result<Message> {
     Ok(serde_json::from_slice(&text)?)
 }
 
-fn frame_of_call(call: Call, scripts: &BTreeMap<String, String>) -> Frame {
+fn frame_of_call(call: &Call, scripts: &BTreeMap<String, String>) -> Frame {
     let url = scripts.get(&call.location.script_id);
     let url = url.map_or("", |url| url.strip_prefix("file://").unwrap_or(url));
     let function = match call.function_name.as_str() {
@@ -227,7 +227,7 @@ mod tests {
         let scripts = BTreeMap::from(scripts);
         let calls: Vec<Frame> = pause
             .call_frames
-            .into_iter()
+            .iter()
             .map(|call| frame_of_call(call, &scripts))
             .collect();
         assert_eq!(calls[0].line, Some(("/app/job.js".to_owned(), 4)));

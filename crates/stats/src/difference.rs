@@ -5,6 +5,7 @@ use super::fisher::fisher;
 use super::interval::{
     Interval, clopper_pearson_effective, confidence_sequence, confidence_sequence_effective,
 };
+use super::plan::first_true;
 
 /// Returns the interval of the second rate minus the first, after (failures, runs) of each.
 ///
@@ -80,6 +81,30 @@ pub fn chance_of_difference(runs: [ComparedCounts; 2], design_effect: f64) -> f6
     apart
 }
 
+/// Returns how many failures of the second run would make its rate differ at this level: the most below the rate of the
+/// first run, and the fewest above it.
+pub fn significant_failures(
+    runs: [ComparedCounts; 2],
+    design_effect: f64,
+    level: f64,
+) -> [Option<u64>; 2] {
+    let [first, second] = runs;
+    let differs = |failures: u64| {
+        let second = ComparedCounts { failures, ..second };
+        chance_of_difference([first, second], design_effect) <= level
+    };
+    let share = real(first.failures) / real(first.trials.max(1));
+    let equal = whole(real(second.trials) * share).min(second.trials);
+    let below = first_true(equal, |fewer| differs(equal - fewer.min(equal)));
+    let above = first_true(second.trials - equal, |more| {
+        differs((equal + more).min(second.trials))
+    });
+    [
+        below.map(|fewer| equal - fewer.min(equal)),
+        above.map(|more| equal + more),
+    ]
+}
+
 /// The smallest probability that [`chance_of_difference`] calculates for a run that was stopped.
 const SMALLEST_CHANCE: f64 = 1e-12;
 /// An interval needs an alpha below 1.
@@ -118,6 +143,24 @@ mod tests {
         assert!(chance_of_difference(apart, 1.0) <= SMALLEST_CHANCE);
         let equal = [counts(3, 10, false), counts(3, 10, true)];
         assert!(chance_of_difference(equal, 1.0) >= 1.0);
+    }
+
+    #[test]
+    fn the_nearest_counts_that_differ_are_found() {
+        let nearest = |first, second| significant_failures([first, second], 1.0, 0.05);
+        let runs = [counts(5, 20, true), counts(6, 20, true)];
+        assert_eq!(nearest(runs[0], runs[1]), [Some(0), Some(13)]);
+        let chance = |k| chance_of_difference([runs[0], counts(k, 20, true)], 1.0);
+        assert!(chance(13) <= 0.05 && chance(12) > 0.05);
+        assert_eq!(nearest(counts(50, 100, true), runs[1]), [Some(4), Some(16)]);
+        assert_eq!(
+            nearest(counts(0, 3, true), counts(0, 3, true)),
+            [None, None]
+        );
+        assert_eq!(
+            nearest(counts(0, 0, true), counts(0, 0, true)),
+            [None, None]
+        );
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub use confirm::{
 };
 pub use convert::{real, spread_of_counts, whole};
 pub use dependence::{Batches, Clumping, Clumps, Dependence, Method, find_clumps, span_p_value};
-pub use difference::{ComparedCounts, chance_of_difference, difference};
+pub use difference::{ComparedCounts, chance_of_difference, difference, significant_failures};
 pub use eprocess::{Contrast, EProcess};
 pub use exposure::{Mtbf, mtbf};
 pub use fisher::{Fisher, fisher};

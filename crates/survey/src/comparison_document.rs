@@ -190,11 +190,14 @@ fn describe_significance(compared: &RunComparison) -> String {
                     text if !text.is_empty() => format!(
                         "{text}. All failures together do not differ significantly ({test})."
                     ),
-                    _ if is_equal => {
-                        "The measured failure rates are equal; that does not exclude a difference."
-                            .to_owned()
-                    }
-                    _ => format!("The failure rates do not differ significantly ({test})."),
+                    _ if is_equal => format!(
+                        "The measured failure rates are equal; {}.",
+                        describe_significant(compared)
+                    ),
+                    _ => format!(
+                        "The failure rates do not differ significantly ({test}); {}.",
+                        describe_significant(compared)
+                    ),
                 };
             }
             let is_worse = left.failures * right.trials < right.failures * left.trials;
@@ -206,6 +209,23 @@ fn describe_significance(compared: &RunComparison) -> String {
             format!("The failure rates are not compared: {reason}.")
         }
     }
+}
+
+/// Describes with how many failures of the second run the rates would differ significantly.
+fn describe_significant(compared: &RunComparison) -> String {
+    let [below, above] = compared.significant_failures;
+    let below = below.map(|below| match below {
+        0 => "none".to_owned(),
+        _ => format!("at most {below}"),
+    });
+    let above = above.map(|above| format!("at least {above}"));
+    let counts: Vec<String> = below.into_iter().chain(above).collect();
+    let trials = compared.right.trials;
+    if counts.is_empty() {
+        return format!("no number of failures of {B} would be a significant difference");
+    }
+    let counts = counts.join(" or ");
+    format!("a significant difference would be {counts} of the {trials} trials of {B}")
 }
 
 /// Names the first of the failures that are more frequent in the second run, and of those that are less frequent.
@@ -342,6 +362,7 @@ mod tests {
             left: run("a", 3),
             right: run("b", 0),
             p_value: Some(0.24),
+            significant_failures: [None, Some(9)],
             design_effect: 1.0,
             stopped: Vec::new(),
             not_comparable: None,
@@ -392,8 +413,7 @@ mod tests {
     #[test]
     fn equal_runs_are_reported_in_a_sentence() {
         let document = comparison(Vec::new()).document(false);
-        let sentence =
-            "The failure rates do not differ significantly (Fisher's exact test: p = 0.24).";
+        let sentence = "The failure rates do not differ significantly (Fisher's exact test: p = 0.24); a significant difference would be at least 9 of the 30 trials of B.";
         assert_eq!(document.headline, sentence);
         assert_eq!(
             document.facts.last().map(String::as_str),

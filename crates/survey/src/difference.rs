@@ -22,6 +22,9 @@ pub struct RunComparison {
     pub right: ComparedRun,
     /// Probability that failure rates differ this much by chance; null if they cannot be compared.
     pub p_value: Option<f64>,
+    /// Failures of the second run at which its rate would differ significantly: the most below the rate of the first run,
+    /// and the fewest above it; null if no number would.
+    pub significant_failures: [Option<u64>; 2],
     /// Number of trials that count as one in the p-value, because failures clump; 1 if they do not, as far as is known.
     pub design_effect: f64,
     /// Runs without a fixed number of trials, which their results may have ended. The p-value allows for it.
@@ -84,7 +87,7 @@ impl RunComparison {
     /// Version of the format.
     pub const FORMAT: u32 = 1;
     /// A difference of failure rates is significant if its probability by chance is at most this.
-    pub(super) const SIGNIFICANT: f64 = 0.05;
+    pub const SIGNIFICANT: f64 = 0.05;
 
     /// Returns whether the second run, a failure or a test of it, fails more often; `None` if that is not known.
     ///

@@ -27,6 +27,8 @@ use std::collections::BTreeSet;
 const LISTED: usize = 4;
 /// Maximum number of conditions for which commands are proposed.
 const MAX_COMMANDS: usize = 3;
+/// The assumption that an effect of `fresh-dir` disproves.
+const LEAVES_NOTHING: &str = "a trial leaves nothing behind that changes the next one";
 /// Name of the answer of a search that ended without a condition.
 pub(super) const NOT_FOUND: &str = "no condition found";
 
@@ -100,6 +102,12 @@ impl WhyAnswer {
             failure: memory.plain_failure_title(),
         };
         answer.causes = answer.find_causes();
+        let mut removing = answer.found(ConditionVerdict::Removes).into_iter();
+        if removing.any(|found| found.name.starts_with("fresh-dir")) {
+            answer
+                .assumptions
+                .retain(|assumed| assumed != LEAVES_NOTHING);
+        }
         answer.sentence = answer.write_sentence(WhyPolicy.verdict_of(state));
         Some(answer)
     }
@@ -147,20 +155,8 @@ impl WhyAnswer {
         if !parts.is_empty() {
             return words::capitalize_first(&parts.join("; "));
         }
-        if let (Verdict::Found, [first, ..]) = (verdict, self.other_failures.as_slice()) {
-            let failure = words::sanitize_line(&first.failure);
-            let names = self.other_failures.iter().map(|other| &*other.condition);
-            return match names.collect::<Vec<&str>>().as_slice() {
-                [name] => format!(
-                    "It fails in another way under {name}: {failure} in {} trials, and in {} without it",
-                    first.with.in_words(),
-                    first.without.in_words()
-                ),
-                names => format!(
-                    "It fails in another way under {}: {failure}",
-                    list_each(names)
-                ),
-            };
+        if let (Verdict::Found, [first, others @ ..]) = (verdict, self.other_failures.as_slice()) {
+            return first.describe_with(others);
         }
         let tried = self.found(ConditionVerdict::NoDifferenceSeen).len();
         let plain = format!("{} plain trials failed", self.plain.in_words());
@@ -233,28 +229,6 @@ impl WhyAnswer {
     fn has_other_failure(&self, condition: &ConditionReport) -> bool {
         let mut others = self.other_failures.iter();
         others.any(|other| other.condition == condition.name)
-    }
-
-    /// Returns a table of the conditions of other failures.
-    fn table_of_others(&self) -> Table {
-        let columns = vec![
-            Column::words("condition"),
-            Column::numbers("with it"),
-            Column::numbers("without"),
-            Column::remarks("another failure"),
-        ];
-        let rows = self.other_failures.iter().map(|other| {
-            [
-                other.condition.clone(),
-                other.with.in_words(),
-                other.without.in_words(),
-                other.failure.clone(),
-            ]
-            .map(Cell::text)
-            .to_vec()
-        });
-        Table::new("Conditions of other failures", Place::Screen, columns)
-            .with_rows(rows.collect::<Vec<_>>())
     }
 
     /// Returns the conditions that could not be tried, with the reasons. The others were not needed for the answer.
@@ -347,7 +321,7 @@ impl AnswerText for WhyAnswer {
             lines.extend(
                 self.all_found()
                     .into_iter()
-                    .filter_map(|found| found.describe_need()),
+                    .filter_map(ConditionReport::describe_need),
             );
         } else if !self.seeds.as_ref().is_some_and(|seeds| seeds.decides) {
             let tried = self.found(ConditionVerdict::NoDifferenceSeen).into_iter();
@@ -453,7 +427,7 @@ impl AnswerText for WhyAnswer {
         let tried = Table::new("No difference seen", Place::Details, tried);
         vec![
             found.with_rows(found_rows),
-            self.table_of_others(),
+            other_failures::table(&self.other_failures),
             pairs,
             tried.with_rows(other_rows),
             untested_table(self.untested()),
@@ -525,18 +499,8 @@ impl AnswerText for WhyAnswer {
             let run = format!("provoke run -n 5 --under {under} {command}");
             Some(SuggestedCommand::new("reproduce it", run))
         });
-        let others = self.other_failures.iter().take(1).flat_map(|other| {
-            let only = format!("--only sig:{}", other.signature);
-            let under = format!("--under {}", shell_word(other.condition.as_ref()));
-            let trials = trials_to_reproduce(other.with);
-            [
-                SuggestedCommand::new(
-                    "the other failure",
-                    format!("provoke run -n {trials} {only} {under} {command}"),
-                ),
-                SuggestedCommand::new("its conditions", format!("provoke why {only} {command}")),
-            ]
-        });
+        let others = self.other_failures.iter().take(1);
+        let others = others.flat_map(|other| other.commands(command));
         commands.chain(seeds).chain(others).collect()
     }
 }
@@ -613,8 +577,7 @@ pub(super) fn main_command(state: &State) -> String {
 }
 
 pub(super) fn list_assumptions(state: &State) -> Vec<String> {
-    let carried = "a trial leaves nothing behind that changes the next one".to_owned();
     let mut assumptions = independence_assumptions(state);
-    assumptions.push(carried);
+    assumptions.push(LEAVES_NOTHING.to_owned());
     assumptions
 }

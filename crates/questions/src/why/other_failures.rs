@@ -1,8 +1,12 @@
 //! Finds conditions under which the program fails in another way than the failure that is looked for.
 
+use super::answer::{list_each, trials_to_reproduce};
 use crate::FailureCounts;
 use provoke_model::{Failure, FailureKind, FailureName, Item, Signature};
 use provoke_stats::{fisher, real};
+use provoke_words as words;
+use provoke_words::document::{Cell, Column, Place, SuggestedCommand, Table};
+use provoke_words::untrusted::shell_word;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,6 +43,61 @@ impl OtherFailureReport {
             without: other.without,
         }
     }
+
+    /// Describes this failure and its condition, and the conditions of further ones.
+    pub(super) fn describe_with(&self, others: &[Self]) -> String {
+        let failure = words::sanitize_line(&self.failure);
+        if others.is_empty() {
+            return format!(
+                "It fails in another way under {}: {failure} in {} trials, and in {} without it",
+                self.condition,
+                self.with.in_words(),
+                self.without.in_words()
+            );
+        }
+        let names = std::iter::once(self).chain(others);
+        let names: Vec<&str> = names.map(|other| &*other.condition).collect();
+        format!(
+            "It fails in another way under {}: {failure}",
+            list_each(&names)
+        )
+    }
+
+    /// Returns the commands that repeat the failure, and search its conditions.
+    pub(super) fn commands(&self, command: &str) -> [SuggestedCommand; 2] {
+        let only = format!("--only sig:{}", self.signature);
+        let under = format!("--under {}", shell_word(self.condition.as_ref()));
+        let trials = trials_to_reproduce(self.with);
+        [
+            SuggestedCommand::new(
+                "the other failure",
+                format!("provoke run -n {trials} {only} {under} {command}"),
+            ),
+            SuggestedCommand::new("its conditions", format!("provoke why {only} {command}")),
+        ]
+    }
+}
+
+/// Returns a table of the conditions of other failures.
+pub(super) fn table(failures: &[OtherFailureReport]) -> Table {
+    let columns = vec![
+        Column::words("condition"),
+        Column::numbers("with it"),
+        Column::numbers("without"),
+        Column::remarks("another failure"),
+    ];
+    let rows = failures.iter().map(|other| {
+        [
+            other.condition.clone(),
+            other.with.in_words(),
+            other.without.in_words(),
+            other.failure.clone(),
+        ]
+        .map(Cell::text)
+        .to_vec()
+    });
+    Table::new("Conditions of other failures", Place::Screen, columns)
+        .with_rows(rows.collect::<Vec<_>>())
 }
 
 /// The ends of the trials of a program.
