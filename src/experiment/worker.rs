@@ -7,7 +7,8 @@ use crate::trace::WorkerTrace;
 use provoke_exec::{Executor as _, StopUrgency};
 use provoke_hosts::SILENCE;
 use provoke_hosts::wire::{
-    MAX_LINE, SharedFile, WorkerGreeting, WorkerOrder, WorkerReply, WorkerTask,
+    MAX_FILE_COUNT, MAX_FILES, MAX_LINE, SharedFile, WorkerGreeting, WorkerOrder, WorkerReply,
+    WorkerTask,
 };
 use provoke_judge as judge;
 use provoke_local::LocalExecutor;
@@ -147,6 +148,8 @@ fn write_files(
     with_cores: bool,
     trace: Option<&mut WorkerTrace>,
 ) -> io::Result<()> {
+    let (mut bytes_left, mut files_left) = (MAX_FILES, MAX_FILE_COUNT);
+    let mut is_complete = true;
     for path in files_below(folder) {
         if !with_cores && is_core(&path) {
             continue;
@@ -158,6 +161,11 @@ fn write_files(
             continue;
         };
         let size = metadata.len();
+        if size > bytes_left || files_left == 0 {
+            is_complete = false;
+            continue;
+        }
+        (bytes_left, files_left) = (bytes_left - size, files_left - 1);
         let path = name.into();
         write_reply(out, &WorkerReply::File { slot, path, size })?;
         let copied = io::copy(&mut file.take(size), out)?;
@@ -169,6 +177,10 @@ fn write_files(
         let (path, size) = (TRACE_FILE.into(), part.len() as u64);
         write_reply(out, &WorkerReply::File { slot, path, size })?;
         out.write_all(&part)?;
+    }
+    if !is_complete {
+        let text = "a trial has too many or too large files to be copied".to_owned();
+        write_reply(out, &WorkerReply::Complaint(text))?;
     }
     write_reply(out, &WorkerReply::Kept(slot))?;
     let _ = files::remove_tree(folder);

@@ -93,6 +93,7 @@ mod tests {
 
     fn comparison(differences: Vec<FactDifference>) -> RunComparison {
         RunComparison {
+            significant_failures: [None; 2],
             format: 1,
             left: run("a", 3),
             right: run("b", 0),

@@ -107,6 +107,7 @@ fn two_runs() -> RunComparison {
         note: None,
     };
     RunComparison {
+        significant_failures: [None, Some(40)],
         format: RunComparison::FORMAT,
         left: run("20261122-035210-ecbc", 31, "tower"),
         right: run("20261122-041133-2c31", 0, "laptop"),

@@ -2,10 +2,10 @@
 
 use super::files::{path_below, relocate_cores};
 use super::limits::ArrivedData;
-use super::wire::WorkerReply;
+use super::wire::{MAX_FILE_COUNT, MAX_FILES, WorkerReply};
 use provoke_exec::PreparationResult;
 use provoke_model::{
-    FailedHook, Observation, SlotId, Trial, TrialId, VariantId, is_parsed_untrusted,
+    Ending, FailedHook, Observation, SlotId, Trial, TrialId, VariantId, is_parsed_untrusted,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -13,14 +13,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-/// Limit in bytes of the files of one trial.
-const MAX_FILES: u64 = 2 << 30;
-/// Limit of the number of files of one trial.
-const MAX_FILE_COUNT: u32 = 1000;
 /// Limit in bytes of a result without its tests: no journal could hold a much longer one.
 pub(super) const MAX_RESULT: usize = 16 << 20;
 /// Maximum number of messages about what failed on a host.
 const MAX_COMPLAINTS: usize = 100;
+/// Maximum number of lines of output that matched a rule, of lines of the kernel, and of crashed processes of a trial.
+const MAX_LINES: usize = 1000;
 /// Longest message or line of output from a host in bytes.
 const MAX_TEXT: usize = 4096;
 
@@ -41,6 +39,8 @@ pub(super) struct AwaitedReplies {
     pub(super) is_closing: bool,
     /// Whether the worker was told to kill what runs.
     pub(super) is_urgent: bool,
+    /// Whether the runner reports the tests of each trial.
+    counts_cases: bool,
     pub(super) arrived: ArrivedData,
     slots: BTreeMap<SlotId, OrderedTrials>,
     pub(super) makings: BTreeMap<VariantId, oneshot::Sender<PreparationResult>>,
@@ -68,6 +68,14 @@ struct KeptFiles {
 }
 
 impl AwaitedReplies {
+    /// Creates the replies of a run whose runner reports tests, or does not.
+    pub(super) fn new(counts_cases: bool) -> Self {
+        Self {
+            counts_cases,
+            ..Self::default()
+        }
+    }
+
     /// Ends all waiting.
     pub(super) fn lose(&mut self, reason: String) {
         self.slots.clear();
@@ -116,11 +124,6 @@ impl AwaitedReplies {
         self.kept.insert(slot, kept);
     }
 
-    /// Returns whether files of a slot are awaited.
-    pub(super) fn awaits_files(&self, slot: SlotId) -> bool {
-        self.kept.contains_key(&slot)
-    }
-
     /// Returns the path of a file that is wanted and small enough.
     pub(super) fn reserve_file(&mut self, slot: SlotId, name: &Path, size: u64) -> Option<PathBuf> {
         let kept = self.kept.get_mut(&slot)?;
@@ -151,20 +154,19 @@ impl AwaitedReplies {
                 if ordered.open.front() != Some(&trial) {
                     return false;
                 }
+                observation.case_record = None;
+                observation.cases = observation.cases.filter(|_| self.counts_cases);
+                clip_texts(&mut observation);
                 if !is_storable(&mut observation) {
                     self.give_up("it sent a result that is too large");
                     return false;
                 }
+                if !has_any_end(&observation) {
+                    self.give_up("it sent a result without a process");
+                    return false;
+                }
                 ordered.open.pop_front();
                 relocate_cores(&mut observation, trial, there, here);
-                let hooks = [&mut observation.prepare, &mut observation.conclude];
-                for failed in hooks.into_iter().flatten() {
-                    clip_text(&mut failed.output);
-                }
-                for actor in &mut observation.actors {
-                    clip_text(&mut actor.last_words);
-                    actor.crash_message.as_mut().map(clip_text);
-                }
                 let finished = LeaseReply::Finished(trial, observation);
                 ordered.replies.send(finished).is_ok()
             }
@@ -172,13 +174,18 @@ impl AwaitedReplies {
                 let ordered = self.slots.remove(&slot);
                 ordered.is_some_and(|ordered| ordered.replies.send(LeaseReply::Idle).is_ok())
             }
-            WorkerReply::Made(variant, result) => {
+            WorkerReply::Made(variant, mut result) => {
+                if let PreparationResult::Failed(reason) | PreparationResult::Broken(reason) =
+                    &mut result
+                {
+                    clip_text(reason);
+                }
                 let sender = self.makings.remove(&variant);
                 sender.is_some_and(|sender| sender.send(result).is_ok())
             }
             WorkerReply::Hooked(mut result) => {
                 match &mut result {
-                    Ok(Some(failed)) => clip_text(&mut failed.output),
+                    Ok(Some(failed)) => clip_hook(failed),
                     Ok(None) => {}
                     Err(reason) => clip_text(reason),
                 }
@@ -221,8 +228,45 @@ fn is_storable(observation: &mut Observation) -> bool {
     json.len() <= MAX_RESULT && is_parsed_untrusted(&json.repeat(2))
 }
 
+/// Returns whether a result says how the trial ended.
+fn has_any_end(observation: &Observation) -> bool {
+    let failed = observation.prepare.is_some() || observation.lost.is_some();
+    failed || observation.interrupted || !observation.actors.is_empty()
+}
+
+/// Shortens the texts of a result that a host can make as long as it likes, and their lists.
+fn clip_texts(observation: &mut Observation) {
+    let hooks = [&mut observation.prepare, &mut observation.conclude];
+    hooks.into_iter().flatten().for_each(clip_hook);
+    observation.lost.as_mut().map(clip_text);
+    for actor in &mut observation.actors {
+        clip_text(&mut actor.last_words);
+        actor.crash_message.as_mut().map(clip_text);
+        clip_ending(&mut actor.ending);
+    }
+    observation.matched.truncate(MAX_LINES);
+    observation.kernel.truncate(MAX_LINES);
+    observation.crashed_children.truncate(MAX_LINES);
+    let matched = observation.matched.iter_mut().map(|(_, line)| line);
+    let kernel = observation.kernel.iter_mut().map(|line| &mut line.text);
+    let crashed = observation.crashed_children.iter_mut();
+    let programs = crashed.map(|process| &mut process.program);
+    matched.chain(kernel).chain(programs).for_each(clip_text);
+}
+
+fn clip_hook(failed: &mut FailedHook) {
+    clip_text(&mut failed.output);
+    clip_ending(&mut failed.ending);
+}
+
+fn clip_ending(ending: &mut Ending) {
+    if let Ending::NotStarted(reason) = ending {
+        clip_text(reason);
+    }
+}
+
 /// Shortens text of a host to its limit.
-fn clip_text(text: &mut String) {
+pub(super) fn clip_text(text: &mut String) {
     let ends = (0..=MAX_TEXT.min(text.len())).rev();
     let end = ends.into_iter().find(|end| text.is_char_boundary(*end));
     text.truncate(end.unwrap_or(0));
@@ -246,6 +290,23 @@ pub(super) mod tests {
         }
     }
 
+    /// Returns the result of a process.
+    pub(in super::super) fn one_process() -> Box<Observation> {
+        Box::new(Observation {
+            actors: vec![ActorObservation::default()],
+            ..Observation::default()
+        })
+    }
+
+    #[test]
+    fn a_result_without_a_process_loses_the_host() {
+        let mut awaited = AwaitedReplies::default();
+        let _passed = awaited.add_trials(SlotId(0), &[trial(7)]);
+        let reply = WorkerReply::Finished(SlotId(0), TrialId(7), Box::default());
+        assert!(!awaited.pass_reply(reply, &Default::default()));
+        assert_eq!(awaited.lost_reason(), "it sent a result without a process");
+    }
+
     #[test]
     fn results_that_were_not_ordered_are_not_kept() {
         let mut awaited = AwaitedReplies::default();
@@ -253,7 +314,7 @@ pub(super) mod tests {
         for _ in 0..100 {
             for trial in [8, 7] {
                 awaited.pass_reply(
-                    WorkerReply::Finished(SlotId(0), TrialId(trial), Box::default()),
+                    WorkerReply::Finished(SlotId(0), TrialId(trial), one_process()),
                     &Default::default(),
                 );
             }
@@ -279,6 +340,10 @@ pub(super) mod tests {
         };
         let observation = Box::new(Observation {
             actors: vec![actor],
+            matched: vec![(0, "x".repeat(10_000)); 10_000],
+            lost: Some("x".repeat(10_000)),
+            cases: Some(Box::default()),
+            case_record: Some(Box::default()),
             prepare: Some(hook),
             ..Observation::default()
         });
@@ -287,6 +352,10 @@ pub(super) mod tests {
         let Ok(LeaseReply::Finished(_, observation)) = passed.try_recv() else {
             panic!("no result");
         };
+        assert_eq!(observation.matched.len(), MAX_LINES);
+        assert_eq!(observation.matched[0].1.len(), MAX_TEXT);
+        assert_eq!(observation.lost.as_ref().map(String::len), Some(MAX_TEXT));
+        assert!(observation.cases.is_none() && observation.case_record.is_none());
         let hook = observation.prepare.as_ref().unwrap();
         assert_eq!(hook.output.len(), MAX_TEXT);
         let actor = &observation.actors[0];

@@ -3,7 +3,8 @@
 use provoke_model::encode_hex;
 use ring::digest::{Context, SHA256};
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _};
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileExt as _;
 
 /// Bytes that are read at once.
 const CHUNK: usize = 256 << 10;
@@ -31,16 +32,13 @@ impl OwnBinary {
         Ok(Self { file, size, digest })
     }
 
-    /// Returns its contents.
-    pub(super) fn contents(&self) -> io::Result<Vec<u8>> {
-        let mut contents = Vec::new();
-        read_chunks(&self.file, |bytes| contents.extend_from_slice(bytes))?;
-        Ok(contents)
+    /// Reads its next bytes at a position; none at its end.
+    pub(super) fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize> {
+        self.file.read_at(buffer, position)
     }
 }
 
 fn read_chunks(mut file: &File, mut add: impl FnMut(&[u8])) -> io::Result<()> {
-    file.rewind()?;
     let mut buffer = vec![0; CHUNK];
     loop {
         match file.read(&mut buffer)? {

@@ -1,9 +1,11 @@
 //! Connection to a worker, and the process that carries it.
 
-use super::wire::{MAX_LINE, WorkerGreeting, WorkerReply, WorkerTask};
+use super::awaited_replies::clip_text;
+use super::wire::{WorkerGreeting, WorkerReply, WorkerTask, longest_line};
 use super::{HostError, SILENCE};
 use provoke_model::parse_untrusted_json;
 use provoke_sys::signals;
+use provoke_sys::tool::kill_group;
 use rustix::process::Signal;
 use serde::Serialize;
 use std::io;
@@ -47,15 +49,18 @@ pub(super) struct WorkerReceiver {
 struct CarrierProcess(Child);
 
 impl Drop for CarrierProcess {
-    /// Ends the process with SIGTERM, because srun ends its job then.
+    /// Ends the process with SIGTERM, because srun ends its job then, and at last its group.
     fn drop(&mut self) {
         let _ = signals::send_signal(self.0.id().cast_signed(), Signal::TERM);
         let deadline = Instant::now() + END_WITHIN;
-        while matches!(self.0.try_wait(), Ok(None)) && Instant::now() < deadline {
+        while matches!(self.0.try_wait(), Ok(None)) {
+            if Instant::now() >= deadline {
+                kill_group(&self.0);
+                let _ = self.0.wait();
+                return;
+            }
             std::thread::sleep(Duration::from_millis(5));
         }
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -127,7 +132,9 @@ impl WorkerConnection {
                 });
             }
             Ok(Ok(WorkerReply::Ready(greeting))) => *greeting,
-            Ok(Ok(WorkerReply::Refused(reason, hint))) => {
+            Ok(Ok(WorkerReply::Refused(mut reason, mut hint))) => {
+                clip_text(&mut reason);
+                hint.as_mut().map(clip_text);
                 let error = fail(&reason);
                 return Err(match hint {
                     Some(hint) => error.with_hint(hint),
@@ -192,14 +199,18 @@ async fn next_reply(
         let available = wait_for_bytes(reader, silence).await?;
         let end = available.iter().position(|byte| *byte == b'\n');
         let length = end.map_or(available.len(), |end| end + 1);
-        if unread.len() + length > MAX_LINE {
+        let total = unread.len() + length;
+        unread.extend_from_slice(&available[..length]);
+        if total > longest_line(unread) {
             return Err(io::Error::other("it sent too long a message"));
         }
-        unread.extend_from_slice(&available[..length]);
         reader.consume(length);
         report_bytes(length);
         if let Some(line) = unread.strip_suffix(b"\n") {
-            let reply = parse_untrusted_json(line)?;
+            let reply = parse_untrusted_json(line).map_err(|error| {
+                tracing::debug!(target: "host", %error, "cannot parse a message");
+                io::Error::other("it sent something that is not a message")
+            })?;
             unread.clear();
             return Ok(reply);
         }
@@ -271,7 +282,9 @@ impl Drop for MessageTail {
 
 #[cfg(test)]
 mod tests {
+    use super::super::wire::MAX_SHORT_LINE;
     use super::*;
+    use provoke_model::{Observation, SlotId, TrialId};
     use std::pin::Pin;
     use std::task::{Context, Poll};
     use tokio::io::{AsyncRead, ReadBuf, duplex};
@@ -308,10 +321,17 @@ mod tests {
     async fn a_message_may_arrive_slowly() {
         let began = tokio::time::Instant::now();
         let text = "x".repeat(30 << 20);
-        let message = WorkerReply::Complaint(text);
+        let observation = Observation {
+            lost: Some(text),
+            ..Observation::default()
+        };
+        let message = WorkerReply::Finished(SlotId(0), TrialId(1), Box::new(observation));
         let pause = Duration::from_secs(9);
         let (reply, arrived) = receive_in_pieces(&message, 100, pause).await;
-        assert!(matches!(reply, Ok(WorkerReply::Complaint(text)) if text.len() == 30 << 20));
+        let Ok(WorkerReply::Finished(.., observation)) = reply else {
+            panic!("no result");
+        };
+        assert_eq!(observation.lost.map(|text| text.len()), Some(30 << 20));
         assert_eq!(arrived, serde_json::to_vec(&message).unwrap().len() + 1);
         assert_eq!(began.elapsed(), pause * 99);
     }
@@ -326,7 +346,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_message_has_a_longest_length() {
-        let message = WorkerReply::Complaint("x".repeat(MAX_LINE));
+        let message = WorkerReply::Complaint("x".repeat(MAX_SHORT_LINE));
         let (reply, _) = receive_in_pieces(&message, 1, Duration::ZERO).await;
         assert_eq!(reply.unwrap_err().to_string(), "it sent too long a message");
     }

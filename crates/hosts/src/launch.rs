@@ -117,8 +117,14 @@ async fn exchange_binary(
     }
     if timeout(RESPOND_WITHIN, connection.read_text()).await?? == "need" {
         tracing::debug!(target: "host", size = binary.size, "copy this program to the host");
-        for chunk in binary.contents()?.chunks(CHUNK) {
-            timeout(RESPOND_WITHIN, connection.send_bytes(chunk)).await??;
+        let (mut buffer, mut sent) = (vec![0; CHUNK], 0);
+        loop {
+            let length = binary.read_at(&mut buffer, sent)?;
+            if length == 0 {
+                break;
+            }
+            timeout(RESPOND_WITHIN, connection.send_bytes(&buffer[..length])).await??;
+            sent += length as u64;
         }
     }
     Ok(())

@@ -12,7 +12,7 @@ pub(super) const KILL_WITHIN: Duration = Duration::from_secs(10);
 /// Number of messages that were not asked for, and how many more there may be in each second: a worker sends one.
 const MAX_UNWANTED: u64 = 1000;
 const MAX_UNWANTED_PER_SECOND: u64 = 10;
-/// Data that arrives at this rate, in bytes per second, is not late.
+/// Data that arrives at this rate, in bytes per second, extends a limit by the time that it takes.
 const LOWEST_RATE: u64 = 64 << 10;
 
 /// The time limits of a plan.
@@ -23,6 +23,8 @@ pub(super) struct ReplyLimits {
     /// Whether any trial has a `prepare` hook, or a `conclude` hook.
     has_prepare: bool,
     has_conclude: bool,
+    /// Whether the runner reports the tests of each trial.
+    pub(super) counts_cases: bool,
 }
 
 impl ReplyLimits {
@@ -33,12 +35,14 @@ impl ReplyLimits {
             make_limit: Duration::ZERO,
             has_prepare: false,
             has_conclude: false,
+            counts_cases: false,
         }
     }
 
     pub(super) fn of_plan(plan: &TrialsPlan) -> Self {
         let mut limits = Self::of_settings(plan.settings.clone());
         limits.make_limit = plan.make_limit;
+        limits.counts_cases = plan.cases.is_some();
         limits.add_hooks(&plan.hooks);
         for variant in &plan.variants {
             limits.learn_variant(variant);
@@ -80,10 +84,12 @@ pub(super) struct ArrivedData {
     since: Instant,
     /// Number of messages that were not asked for.
     unwanted_messages: u64,
-    /// Bytes of files and messages that were wanted.
-    wanted: u64,
-    /// Bytes of the message that arrives now.
-    of_message: u64,
+    /// When the last data arrived.
+    last: Instant,
+    /// Time that files and messages took that were wanted.
+    wanted: Duration,
+    /// Time that the message takes that arrives now.
+    of_message: Duration,
 }
 
 impl Default for ArrivedData {
@@ -91,21 +97,30 @@ impl Default for ArrivedData {
         Self {
             since: Instant::now(),
             unwanted_messages: 0,
-            wanted: 0,
-            of_message: 0,
+            last: Instant::now(),
+            wanted: Duration::ZERO,
+            of_message: Duration::ZERO,
         }
     }
 }
 
 impl ArrivedData {
     pub(super) fn add_part_of_message(&mut self, bytes: usize) {
-        self.of_message += bytes as u64;
+        let time = self.time_of(bytes);
+        self.of_message += time;
+    }
+
+    /// Returns the time since the last data, but at most the time that this much takes at the lowest rate.
+    fn time_of(&mut self, bytes: usize) -> Duration {
+        let now = Instant::now();
+        let since = now - std::mem::replace(&mut self.last, now);
+        since.min(Duration::from_millis(bytes as u64 * 1000 / LOWEST_RATE))
     }
 
     pub(super) fn end_message(&mut self, is_wanted: bool) {
-        let bytes = std::mem::take(&mut self.of_message);
+        let time = std::mem::take(&mut self.of_message);
         if is_wanted {
-            self.wanted += bytes;
+            self.wanted += time;
         } else {
             self.unwanted_messages += 1;
         }
@@ -118,13 +133,13 @@ impl ArrivedData {
     }
 
     pub(super) fn add_part_of_file(&mut self, bytes: usize) {
-        self.wanted += bytes as u64;
+        let time = self.time_of(bytes);
+        self.wanted += time;
     }
 
-    /// Returns the time in which this data arrives at the lowest rate.
-    pub(super) fn longest_time(&self) -> Duration {
-        let bytes = self.wanted.saturating_add(self.of_message);
-        Duration::from_millis(bytes.saturating_mul(1000) / LOWEST_RATE)
+    /// Returns the time that wanted data took so far.
+    pub(super) fn time_taken(&self) -> Duration {
+        self.wanted + self.of_message
     }
 }
 
@@ -161,17 +176,23 @@ mod tests {
         assert_eq!(limits.of_trial(&trial), minutes(13 + 14));
     }
 
-    #[test]
-    fn only_wanted_data_extends_a_limit() {
+    #[tokio::test(start_paused = true)]
+    async fn only_wanted_data_extends_a_limit_by_the_time_that_it_takes() {
+        let seconds = Duration::from_secs;
         let mut arrived = ArrivedData::default();
+        tokio::time::advance(seconds(300)).await;
         arrived.add_part_of_message(1 << 20);
-        assert_eq!(arrived.longest_time(), Duration::from_secs(16));
+        assert_eq!(arrived.time_taken(), seconds(16));
         arrived.end_message(false);
-        assert_eq!(arrived.longest_time(), Duration::ZERO);
+        assert_eq!(arrived.time_taken(), Duration::ZERO);
+        tokio::time::advance(seconds(5)).await;
         arrived.add_part_of_message(1 << 20);
         arrived.end_message(true);
+        tokio::time::advance(seconds(30)).await;
         arrived.add_part_of_file(1 << 20);
-        assert_eq!(arrived.longest_time(), Duration::from_secs(32));
+        // A burst needs no time.
+        arrived.add_part_of_file(1 << 30);
+        assert_eq!(arrived.time_taken(), seconds(5 + 16));
     }
 
     #[tokio::test(start_paused = true)]

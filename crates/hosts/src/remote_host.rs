@@ -44,7 +44,9 @@ impl RemoteHost {
         report_loss: impl FnOnce(String) + Send + 'static,
     ) -> Arc<Self> {
         let (orders, queue) = mpsc::unbounded_channel();
-        let awaited = Arc::new(Register::new(AwaitedReplies::default()));
+        let counts_cases = limits.lock().expect("no panic").counts_cases;
+        let awaited = AwaitedReplies::new(counts_cases);
+        let awaited = Arc::new(Register::new(awaited));
         let name = receiver.host.clone();
         tokio::spawn(send_orders(queue, writer));
         let replies = ReplyReader {
@@ -73,9 +75,16 @@ impl RemoteHost {
     /// Waits until a reply is overdue: for the limit, and for the time that needs what arrives meanwhile.
     async fn wait_until_overdue(&self, limit: Duration) {
         let began = Instant::now();
-        let before = self.lock().arrived.longest_time();
+        let before = self.lock().arrived.time_taken();
         loop {
-            let arrived = self.lock().arrived.longest_time().saturating_sub(before);
+            let arrived = {
+                let awaited = self.lock();
+                if awaited.is_urgent {
+                    Duration::ZERO
+                } else {
+                    awaited.arrived.time_taken().saturating_sub(before)
+                }
+            };
             match began.checked_add(limit.saturating_add(arrived)) {
                 Some(overdue_at) if overdue_at > Instant::now() => sleep_until(overdue_at).await,
                 Some(_) => return,
@@ -319,10 +328,10 @@ async fn send_orders(mut orders: mpsc::UnboundedReceiver<WorkerOrder>, mut write
 #[cfg(test)]
 mod tests {
     use super::super::awaited_replies::MAX_RESULT;
-    use super::super::awaited_replies::tests::trial;
+    use super::super::awaited_replies::tests::{one_process, trial};
     use super::super::wire::WorkerReply;
     use super::*;
-    use provoke_model::{ActorObservation, TrialSettings};
+    use provoke_model::{ActorObservation, Hang, TrialSettings};
 
     fn limits() -> Arc<Register<ReplyLimits>> {
         let limits = ReplyLimits::of_settings(TrialSettings::default());
@@ -363,7 +372,7 @@ mod tests {
     }
 
     fn finished(slot: u32, trial: u64) -> WorkerReply {
-        WorkerReply::Finished(SlotId(slot), TrialId(trial), Box::default())
+        WorkerReply::Finished(SlotId(slot), TrialId(trial), one_process())
     }
 
     #[tokio::test(start_paused = true)]
@@ -520,8 +529,11 @@ mod tests {
             ..Observation::default()
         };
         let long = Observation {
-            lost: Some("x".repeat(MAX_RESULT)),
-            ..Observation::default()
+            hang: Some(Hang {
+                programs: vec![(7, "x".repeat(MAX_RESULT))],
+                ..Hang::default()
+            }),
+            ..*one_process()
         };
         for observation in [many, long] {
             let reply = WorkerReply::Finished(SlotId(0), TrialId(7), Box::new(observation));

@@ -3,7 +3,6 @@
 use super::awaited_replies::AwaitedReplies;
 use super::connection::WorkerReceiver;
 use super::wire::WorkerReply;
-use provoke_model::SlotId;
 use provoke_sys::files;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -30,12 +29,17 @@ impl ReplyReader {
         };
         let Some(reason) = reason else {
             self.lock().lose("the run is over".to_owned());
+            self.close().await;
             return;
         };
         report_loss(reason.clone());
         self.lock().lose(reason);
-        // The end of the process can take a moment, in which the other hosts get their messages.
-        tokio::task::spawn_blocking(move || drop(self.receiver));
+        self.close().await;
+    }
+
+    /// Ends the process that carries the connection. That can take a moment, in which other hosts go on.
+    async fn close(self) {
+        let _ = tokio::task::spawn_blocking(move || drop(self.receiver)).await;
     }
 
     /// Passes the replies on. Returns why the host was lost; `None` if the worker has closed at the end of the run.
@@ -63,13 +67,14 @@ impl ReplyReader {
                 Ok(WorkerReply::Closed) if self.lock().is_closing => return None,
                 Ok(WorkerReply::Closed) => return Some("its worker ended".to_owned()),
                 Ok(WorkerReply::File { slot, path, size }) => {
-                    {
+                    let target = {
                         let mut awaited = self.lock();
-                        let is_expected = awaited.awaits_files(slot);
-                        awaited.arrived.end_message(is_expected);
-                    }
-                    let path = Path::new(path.as_os_str());
-                    if let Err(error) = self.receive_file(slot, path, size).await {
+                        let name = Path::new(path.as_os_str());
+                        let target = awaited.reserve_file(slot, name, size);
+                        awaited.arrived.end_message(target.is_some());
+                        target
+                    };
+                    if let Err(error) = self.receive_file(target, size).await {
                         return Some(error.to_string());
                     }
                 }
@@ -86,13 +91,12 @@ impl ReplyReader {
         self.awaited.lock().expect("no panic")
     }
 
-    /// Writes a file of a trial. A file that is not awaited, or is too large, is read and dropped.
-    async fn receive_file(&mut self, slot: SlotId, name: &Path, size: u64) -> io::Result<()> {
+    /// Writes a file of a trial. Without a path, the file is not awaited or too large: it is read and dropped.
+    async fn receive_file(&mut self, target: Option<PathBuf>, size: u64) -> io::Result<()> {
         if size > MAX_DROPPED {
             return Err(io::Error::other(format!("it sent a file of {size} bytes")));
         }
-        let path = self.lock().reserve_file(slot, name, size);
-        let mut file = path.and_then(|path| {
+        let mut file = target.and_then(|path| {
             files::create_folders(path.parent()?).ok()?;
             // An earlier attempt may have left a file.
             files::create_private(&path).ok()

@@ -14,6 +14,11 @@ use std::path::Path;
 /// Longest line of a message in bytes: an observation contains the stacks of its cores and all tests of a suite, whose text is
 /// limited to 40 MiB.
 pub const MAX_LINE: usize = 64 << 20;
+/// Longest line of any other message than a result.
+pub const MAX_SHORT_LINE: usize = 1 << 20;
+/// Limits of the files of one trial: their bytes together, and their number. A worker sends no others.
+pub const MAX_FILES: u64 = 2 << 30;
+pub const MAX_FILE_COUNT: u32 = 1000;
 
 /// The first message from provoke to a worker.
 #[derive(Debug, Serialize, Deserialize)]
@@ -83,7 +88,7 @@ pub enum WorkerReply {
     Refused(String, Option<String>),
     /// The preparation of a variant ended.
     Made(VariantId, PreparationResult),
-    /// A trial of a slot is over, and no process of it is left.
+    /// A trial of a slot is over, and no process of it is left. Only its line may be long.
     Finished(SlotId, TrialId, Box<Observation>),
     /// A slot runs no further trials of the order.
     Idle(SlotId),
@@ -107,6 +112,16 @@ pub enum WorkerReply {
     Alive,
     /// The worker has ended all processes and removed its files.
     Closed,
+}
+
+/// Returns the longest line that may begin like this.
+pub fn longest_line(beginning: &[u8]) -> usize {
+    const FINISHED: &[u8] = b"{\"finished\":";
+    if beginning.starts_with(FINISHED) {
+        MAX_LINE
+    } else {
+        MAX_SHORT_LINE
+    }
 }
 
 /// Facts about a worker that is ready.

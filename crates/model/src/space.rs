@@ -745,6 +745,6 @@ mod tests {
         assert_eq!(name(&[1, 2]), "only b, c");
         assert_eq!(name(&[0, 1, 2, 3, 4, 5, 7]), "all but g");
         assert_eq!(name(&[0, 1, 2, 3, 4, 5, 6, 7]), "everything");
-        assert!(name(&[0, 1, 2, 3]).starts_with("4 of 8 ("));
+        assert!(name(&[0, 1, 2, 3]).starts_with("4 of 8 items ("));
     }
 }

@@ -15,6 +15,8 @@ const MOST_OBJECTS: usize = 1 << 17;
 /// Elements of lists that every text may contain: a search has at most a million candidates. A short text in a list takes
 /// twenty times as much memory as its JSON.
 const FREE_ELEMENTS: usize = 1 << 21;
+/// Members of an object that are not counted as elements. Only maps have more.
+const FREE_MEMBERS: usize = 64;
 /// Lists of objects that take little memory, of which there can be many: candidates and items of a search, names of tests,
 /// their results and failures.
 const LONG_LISTS: [&[u8]; 7] = [
@@ -74,19 +76,26 @@ fn count_bytes(json: &[u8], wanted: u8) -> usize {
 struct ObjectCount {
     all: usize,
     outside_of_long_lists: usize,
-    /// Elements of lists, without the last one of each list.
+    /// Elements of lists and members of maps, without the last one of each.
     elements: usize,
+}
+
+/// An object or a list that has not ended.
+struct OpenValue {
+    /// Members that are not counted any more.
+    uncounted: usize,
+    is_in_long_list: bool,
 }
 
 impl ObjectCount {
     fn of(json: &[u8]) -> Self {
         let mut count = Self::default();
-        // The latest text, the key before a value, and for each open object and list its first byte, and whether it is in a
-        // long list.
-        let (mut text, mut key, mut open) = (&[][..], &[][..], Vec::new());
+        // The latest text, and the key before a value.
+        let (mut text, mut key) = (&[][..], &[][..]);
+        let mut open: Vec<OpenValue> = Vec::new();
         let mut position = 0;
         while let Some(byte) = json.get(position) {
-            let is_in_long_list = open.last().is_some_and(|(_, is_long)| *is_long);
+            let is_in_long_list = open.last().is_some_and(|value| value.is_in_long_list);
             match byte {
                 b'"' => {
                     let end = end_of_string(json, position + 1);
@@ -97,17 +106,27 @@ impl ObjectCount {
                 b'{' => {
                     count.all += 1;
                     count.outside_of_long_lists += usize::from(!is_in_long_list);
-                    open.push((b'{', is_in_long_list));
+                    open.push(OpenValue {
+                        uncounted: FREE_MEMBERS,
+                        is_in_long_list,
+                    });
                     key = &[];
                 }
                 b'[' => {
-                    open.push((b'[', is_in_long_list || LONG_LISTS.contains(&key)));
+                    open.push(OpenValue {
+                        uncounted: 0,
+                        is_in_long_list: is_in_long_list || LONG_LISTS.contains(&key),
+                    });
                     key = &[];
                 }
                 b',' => {
                     key = &[];
-                    let is_in_list = open.last().is_some_and(|(first, _)| *first == b'[');
-                    count.elements += usize::from(is_in_list);
+                    if let Some(value) = open.last_mut() {
+                        match value.uncounted.checked_sub(1) {
+                            Some(left) => value.uncounted = left,
+                            None => count.elements += 1,
+                        }
+                    }
                 }
                 b'}' | b']' => drop(open.pop()),
                 _ => {}
@@ -161,6 +180,11 @@ mod tests {
             assert!(is_parsed(list(element, 2_000_000)), "{element}");
         }
         assert!(is_parsed(list("\"a name of a test\"", 2_200_000)));
+        let map = format!(r#"{{"a":1{}}}"#, r#","b":1"#.repeat(2_200_000));
+        assert!(!is_parsed(map));
+        let small = r#"{"a":1,"b":1},"#.repeat(1_000_000);
+        let json = format!(r#"{{"places":[{small}{{}}]}}"#);
+        assert_eq!(ObjectCount::of(json.as_bytes()).elements, 1_000_000);
         let text = ",".repeat(3_000_000);
         assert!(is_parsed(format!("[\"{text}\"]")));
     }

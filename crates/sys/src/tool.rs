@@ -59,8 +59,10 @@ fn run_command(mut command: Command, deadline: Instant, max: usize) -> io::Resul
         kill_group(&child);
     }
     let status = child.wait()?;
+    // A program that took too long was killed.
+    let output = output?;
     if status.success() {
-        output
+        Ok(output)
     } else {
         Err(io::Error::other(format!("it ended with {status}")))
     }
@@ -145,7 +147,7 @@ fn read_output(child: &mut Child, deadline: Instant, max: usize) -> io::Result<S
 }
 
 /// Kills a child and its process group.
-pub(super) fn kill_group(child: &Child) {
+pub fn kill_group(child: &Child) {
     use rustix::process::{Pid, Signal, kill_process_group};
     let group = Pid::from_raw(child.id().cast_signed());
     let _ = group.map(|group| kill_process_group(group, Signal::KILL));

@@ -138,7 +138,6 @@ fn conditions_that_only_matter_together_are_claimed_together() {
         }
         trials.sort_unstable();
         let median = trials[trials.len() / 2];
-        println!("{joint:?}: {base} to {rate}: {found}, {exact} exact, {median} trials");
         let least = f64::from(SCREENS) * least_found;
         assert!(
             f64::from(found) >= least,
