@@ -4,6 +4,7 @@ use super::WhyPolicy;
 use super::condition_report::{
     ConditionReport, ConditionVerdict, SeedReport, counts, report_condition, report_joint,
 };
+use super::lists::{list_each, list_names, trials_to_reproduce};
 use super::memory::WhyMemory;
 use super::other_failures::{self, OtherFailureReport};
 use crate::answer::{
@@ -16,15 +17,13 @@ use provoke_model::{PLAIN, VariantId};
 use provoke_plan::Scenario;
 use provoke_state::State;
 use provoke_stats::screen::{Screen, ScreenPhase, SuiteScreen};
-use provoke_stats::{fisher, real};
+use provoke_stats::fisher;
 use provoke_words as words;
 use provoke_words::document::{Cell, Column, Place, SuggestedCommand, Table};
 use provoke_words::untrusted::{SafeText, shell_word};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Conditions that a sentence lists.
-const LISTED: usize = 4;
 /// Maximum number of conditions for which commands are proposed.
 const MAX_COMMANDS: usize = 3;
 /// The assumption that an effect of `fresh-dir` disproves.
@@ -249,13 +248,6 @@ pub(super) fn sentence_without_condition(verdict: Verdict, tried: usize, plain: 
         ),
         _ => format!("NOT KNOWN YET: no condition is confirmed; {plain}"),
     }
-}
-
-/// Returns how many trials show a failure with a probability of 95 %, at the measured rate; at least 5.
-pub(super) fn trials_to_reproduce(counts: FailureCounts) -> u64 {
-    let rate = real(counts.failures) / real(counts.trials.max(1));
-    let trials = provoke_stats::clean_runs_at_known_rate(rate, 0.05);
-    trials.unwrap_or_default().max(5)
 }
 
 /// Returns what programs depend on that fail or pass under these conditions.
@@ -548,23 +540,6 @@ pub(super) fn describe_progress(state: &State) -> Option<String> {
         ScreenPhase::Dose(index) => format!("{found}milder than {}", items[*index].name),
         ScreenPhase::Over => format!("{found}done"),
     })
-}
-
-/// Lists conditions that have an effect without the others.
-pub(super) fn list_each(names: &[&str]) -> String {
-    match names {
-        [] | [_] => list_names(names),
-        _ => format!("each of {}", list_names(names)),
-    }
-}
-
-pub(super) fn list_names(names: &[&str]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [others @ .., last] if names.len() <= LISTED => format!("{} and {last}", others.join(", ")),
-        _ => words::list_first(names, LISTED),
-    }
 }
 
 /// Returns the flags and the main command of the plain variant, as a shell reads them.

@@ -1,7 +1,7 @@
 //! Reports what a search found out about a condition, and about seeds.
 
-use super::answer::list_names;
 use super::conditions::condition_of;
+use super::lists::list_names;
 use super::memory::WhyMemory;
 use crate::FailureCounts;
 use crate::answer::AnswerContext;

@@ -3,6 +3,7 @@
 mod answer;
 mod condition_report;
 mod conditions;
+mod lists;
 mod memory;
 mod other_failures;
 mod plan;

@@ -1,6 +1,6 @@
 //! Finds conditions under which the program fails in another way than the failure that is looked for.
 
-use super::answer::{list_each, trials_to_reproduce};
+use super::lists::{list_each, trials_to_reproduce};
 use crate::FailureCounts;
 use provoke_model::{Failure, FailureKind, FailureName, Item, Signature};
 use provoke_stats::{fisher, real};

@@ -2,11 +2,12 @@
 
 use super::WhyPolicy;
 use super::answer::{
-    NOT_FOUND, causes_of, limit_lines, list_assumptions, list_each, main_command,
-    sentence_without_condition, trials_to_reproduce, tried_line, untested_table,
+    NOT_FOUND, causes_of, limit_lines, list_assumptions, main_command, sentence_without_condition,
+    tried_line, untested_table,
 };
 use super::condition_report::{ConditionVerdict, SeedReport, counts, sham_of, variant_of};
 use super::conditions::condition_of;
+use super::lists::{list_each, trials_to_reproduce};
 use super::memory::WhyMemory;
 use crate::answer::{AnswerText, NOT_KNOWN, VariantSummary, sentence_and_assumptions};
 use crate::{FailureCounts, Policy as _, Verdict};
