@@ -33,11 +33,11 @@ pub(super) fn untested_conditions(
 }
 
 /// Returns why this machine cannot set a stored value of a lever for trials, if it cannot.
-fn find_obstacle(trials: &TrialsPlan, lever: &dyn Lever, value: &str) -> Option<String> {
+fn find_obstacle(trials: &TrialsPlan, lever: &Lever, value: &str) -> Option<String> {
     let mut start = TrialStart::default();
     let first = trials.variants.first();
     let main = first.and_then(|variant| variant.main_actor());
-    if lever.apply(value, &mut start).is_ok()
+    if (lever.apply)(value, &mut start).is_ok()
         && start.cwd_copy.is_some()
         && main.is_some_and(|main| !prepare::is_small(Path::new(main.cwd.as_os_str())))
     {
@@ -60,7 +60,7 @@ pub fn condition_table(trials: &TrialsPlan) -> Table {
         let search = lever.search();
         let values: Vec<&str> =
             search.map_or_else(Vec::new, |search| [search.values, search.seeds].concat());
-        let cells = [lever.name().to_owned(), lever.about().to_owned()];
+        let cells = [lever.name.to_owned(), lever.about.to_owned()];
         table.rows.push(Row::Cells(cells.map(Cell::text).to_vec()));
         if !values.is_empty() {
             let note = format!("tries {}", values.join(", "));
@@ -69,15 +69,15 @@ pub fn condition_table(trials: &TrialsPlan) -> Table {
         let mut refused: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for typed in &values {
             let value = lever.parse(typed).unwrap_or_default();
-            if let Some(reason) = find_obstacle(trials, *lever, &value) {
+            if let Some(reason) = find_obstacle(trials, lever, &value) {
                 refused.entry(reason).or_default().push(typed);
             }
         }
         for (reason, typed) in refused {
             let name = if typed.len() == values.len() {
-                lever.name().to_owned()
+                lever.name.to_owned()
             } else {
-                format!("{}={}", lever.name(), typed.join(", "))
+                format!("{}={}", lever.name, typed.join(", "))
             };
             let note = format!("not here: {name}: {reason}");
             table.rows.push(Row::Note(note, Tone::Open));

@@ -65,10 +65,9 @@ impl StoredTrial {
         }
         let conditions = self.conditions();
         let mut set = levers::set_levers(&conditions);
-        let only_in_trials =
-            |lever: &dyn levers::Lever| lever.name() == "user" || lever.flag().is_none();
-        if let Some((lever, value)) = set.find(|(lever, _)| only_in_trials(*lever)) {
-            let condition = format!("{}={value}", lever.name());
+        let only_in_trials = |lever: &levers::Lever| lever.name == "user" || lever.flag.is_none();
+        if let Some((lever, value)) = set.find(|(lever, _)| only_in_trials(lever)) {
+            let condition = format!("{}={value}", lever.name);
             let message = format!(
                 "the trial ran under `{}`, and `{prefix}` would run without it",
                 condition.to_safe()
@@ -102,10 +101,10 @@ impl StoredTrial {
         let is_contained = actors.any(|actor| actor.container.is_some());
         let conditions = self.conditions();
         let set = levers::set_levers(&conditions).filter(|_| !is_contained);
-        let flags = set.map(|(lever, value)| match (lever.flag(), value) {
-            (Some(_), _) => format!("--{}", lever.name()),
-            (None, "") => format!("--under {}", lever.name()),
-            (None, value) => format!("--under {}={value}", lever.name()),
+        let flags = set.map(|(lever, value)| match (lever.flag, value) {
+            (Some(_), _) => format!("--{}", lever.name),
+            (None, "") => format!("--under {}", lever.name),
+            (None, value) => format!("--under {}={value}", lever.name),
         });
         let others = hold.into_iter().chain(order).map(str::to_owned);
         others.chain(flags).collect()

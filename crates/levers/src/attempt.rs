@@ -1,13 +1,11 @@
 //! Tries the start of a trial before the first one, to find out what the kernel refuses.
 
-use super::{Lever, TrialStart};
+use super::TrialStart;
 use provoke_sys::call_filter::WallClock;
 use provoke_sys::private_folder::PrivateFolder;
 use provoke_sys::spawn::{CStringArray, MachineAccess, Program, SpawnStep, Spawner};
 use provoke_sys::start_step::PreparedSteps;
 use provoke_sys::terminal;
-use provoke_words::diagnostic::Diagnostic;
-use provoke_words::untrusted::Untrusted as _;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
 use std::ffi::CString;
@@ -54,18 +52,4 @@ pub fn try_start(start: &TrialStart) -> io::Result<()> {
         Err(error) => Err(io::Error::other(format!("{error}: {}", error.source))),
         Ok(_) => Ok(()),
     }
-}
-
-/// Checks that this machine can set a stored value of a lever.
-pub(super) fn check_start(lever: &dyn Lever, value: &str, way_out: &str) -> Result<(), Diagnostic> {
-    let mut start = TrialStart::default();
-    let tried = lever
-        .apply(value, &mut start)
-        .and_then(|()| try_start(&start));
-    tried.map_err(|error| {
-        let condition = format!("{}={value}", lever.name());
-        let message = format!("cannot set the condition `{}`", condition.to_safe());
-        let refusal = Diagnostic::could_not(message).because(error);
-        refusal.with_hint(way_out)
-    })
 }

@@ -1,11 +1,8 @@
 //! `date`: another date for the processes of trials.
 
 use super::clock_shift::{ClockShift, check_machine};
-use super::simple::SEARCH;
-use super::{Lever, LeverSearch, TrialStart};
-use provoke_model::TrialsPlan;
-use provoke_words::diagnostic::Diagnostic;
-use std::io;
+use super::simple::{LEVER, SEARCH};
+use super::{Lever, LeverSearch};
 
 /// The date of the wall clock that the processes of a trial see: a date, or a distance from the present one. The clock
 /// runs on from there, and each trial starts at the same date or distance. `+0` changes nothing, but is done in the
@@ -23,61 +20,40 @@ use std::io;
 ///
 /// A process can have only one tracer. So debuggers, `strace` and programs that trace themselves, as LeakSanitizer
 /// does, fail with `+0` as well, and without root, set-user-ID programs have no more privileges.
-pub(super) struct Date;
-
-impl Lever for Date {
-    fn name(&self) -> &'static str {
-        "date"
-    }
-
-    fn about(&self) -> &'static str {
-        "another date: 2039-06-15, +2y or -30d; the time of day stays"
-    }
-
-    fn parse(&self, typed: &str) -> Result<String, String> {
-        ClockShift::parse_date(typed)
-    }
-
-    fn explain_at(&self, value: &str, started_at: i64) -> Option<String> {
+pub(super) static DATE: Lever = Lever {
+    name: "date",
+    about: "another date: 2039-06-15, +2y or -30d; the time of day stays",
+    parse: |typed| ClockShift::parse_date(typed),
+    explain_at: |value, started_at| {
         let is_distance = value.starts_with(['+', '-']);
         is_distance.then(|| ClockShift::calendar_date(value, started_at))?
-    }
-
-    fn fact_without(&self) -> &'static str {
-        "that of the machine"
-    }
-
-    fn instead_in_containers(&self) -> Option<&'static str> {
-        Some("run the command without a container, because the engine starts its processes")
-    }
-
-    fn search(&self) -> Option<LeverSearch> {
-        Some(LeverSearch {
-            family: "date",
-            // A certificate has usually expired, or is not valid yet, and 2038 is the last year of a 32-bit time. The
-            // others are a leap day, and the last day of a month and of a year with 366 days.
-            values: &[
-                "+2y",
-                "2039-06-15",
-                "2015-06-15",
-                "2028-02-29",
-                "2028-12-31",
-            ],
-            sham: Some("+0"),
-            ladder: &[
-                "+1d", "+7d", "+30d", "+90d", "+180d", "+365d", "+600d", "+730d", "+2y",
-            ],
-            cause: "date: it depends on the date, as with a certificate, a leap day or a year in the code",
-            ..SEARCH
-        })
-    }
-
-    fn prepare(&self, _: &str, trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
-        check_machine("date", trials)
-    }
-
-    fn apply(&self, date: &str, start: &mut TrialStart) -> io::Result<()> {
+    },
+    fact_without: "that of the machine",
+    instead_in_containers: Some(
+        "run the command without a container, because the engine starts its processes",
+    ),
+    search: Some(LeverSearch {
+        family: "date",
+        // A certificate has usually expired, or is not valid yet, and 2038 is the last year of a 32-bit time. The
+        // others are a leap day, and the last day of a month and of a year with 366 days.
+        values: &[
+            "+2y",
+            "2039-06-15",
+            "2015-06-15",
+            "2028-02-29",
+            "2028-12-31",
+        ],
+        sham: Some("+0"),
+        ladder: &[
+            "+1d", "+7d", "+30d", "+90d", "+180d", "+365d", "+600d", "+730d", "+2y",
+        ],
+        cause: "date: it depends on the date, as with a certificate, a leap day or a year in the code",
+        ..SEARCH
+    }),
+    prepare: |_, _, trials| check_machine("date", trials),
+    apply: |date, start| {
         start.clock.get_or_insert_default().date = Some(date.to_owned());
         Ok(())
-    }
-}
+    },
+    ..LEVER
+};

@@ -1,12 +1,12 @@
 //! Conditions of the home directory and of the directory for temporary files.
 
-use super::LeverSearch;
-use super::simple::{SEARCH, SimpleLever, no_obstacle, parse_choice};
+use super::simple::{LEVER, SEARCH, parse_choice};
 use super::trial_folder::{FolderKind, TrialFolder};
+use super::{Lever, LeverSearch};
 
 const NAMESPACES: &str = "run provoke as root, or allow user namespaces; in Docker: --privileged";
 
-pub(super) static HOME: SimpleLever = SimpleLever {
+pub(super) static HOME: Lever = Lever {
     name: "home",
     about: "the home directory: `unset`, `empty` or `read-only`; sets or removes HOME",
     parse: |typed| parse_choice(typed, &["unset", "empty", "read-only"]),
@@ -23,19 +23,19 @@ pub(super) static HOME: SimpleLever = SimpleLever {
         start.folders.push(TrialFolder { variable, kind });
         Ok(())
     },
-    obstacle: no_obstacle,
     way_out: NAMESPACES,
-    in_containers: "set the variable in the container: --env HOME=/nonexistent",
-    search: LeverSearch {
+    instead_in_containers: Some("set the variable in the container: --env HOME=/nonexistent"),
+    search: Some(LeverSearch {
         values: &["empty", "unset", "read-only"],
         cause: "home: it needs files or a place in the home directory",
         value_causes: &[("read-only", "home: it writes to the home directory")],
         cause_if_removed: Some("home: files in the home directory change its result"),
         ..SEARCH
-    },
+    }),
+    ..LEVER
 };
 
-pub(super) static TMPDIR: SimpleLever = SimpleLever {
+pub(super) static TMPDIR: Lever = Lever {
     name: "tmpdir",
     about: "a directory for temporary files that is `long`, with a `space`, `full`, `read-only` or `empty`: sets TMPDIR",
     parse: |typed| parse_choice(typed, &["long", "space", "full", "read-only", "empty"]),
@@ -51,10 +51,9 @@ pub(super) static TMPDIR: SimpleLever = SimpleLever {
         start.folders.push(TrialFolder { variable, kind });
         Ok(())
     },
-    obstacle: no_obstacle,
     way_out: NAMESPACES,
-    in_containers: "mount a directory in the container: --container mount=DIR:/tmp",
-    search: LeverSearch {
+    instead_in_containers: Some("mount a directory in the container: --container mount=DIR:/tmp"),
+    search: Some(LeverSearch {
         values: &["empty", "long", "space", "full"],
         cause: "temporary files: it needs earlier ones, or their usual path",
         value_causes: &[
@@ -68,5 +67,6 @@ pub(super) static TMPDIR: SimpleLever = SimpleLever {
         ],
         is_harsh: true,
         ..SEARCH
-    },
+    }),
+    ..LEVER
 };

@@ -1,6 +1,6 @@
 //! The conditions that can be set around a trial, one file each.
 //!
-//! To add one: a file with an implementation of [`Lever`], and a line in [`LEVERS`]. Its flag, its key in a scenario file,
+//! To add one: a file with a [`Lever`], and a line in [`LEVERS`]. Its flag, its key in a scenario file,
 //! the schema, `provoke diff` and the comparison with a baseline follow from it.
 //!
 #![doc = include_str!("../README.md")]
@@ -53,22 +53,23 @@ use provoke_sys::user::Credentials;
 use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use serde::{Deserialize, Serialize};
+use simple::Obstacle;
 use std::io;
 use std::time::Duration;
 
 /// All levers, in the order of the help.
-pub static LEVERS: &[&dyn Lever] = &[
-    &user::User,
-    &memory::Memory,
-    &pids::Pids,
-    &rlimit::ResourceLimits,
-    &delay::Delay,
-    &date::Date,
-    &clock::Clock,
+pub static LEVERS: &[&Lever] = &[
+    &user::USER,
+    &memory::MEMORY,
+    &pids::PIDS,
+    &rlimit::RESOURCE_LIMITS,
+    &delay::DELAY,
+    &date::DATE,
+    &clock::CLOCK,
     &slow_cpu::SLOW_CPU,
     &pauses::PAUSES,
     &cpus::CPUS,
-    &slow_sync::SlowSync,
+    &slow_sync::SLOW_SYNC,
     &limits::ADDRESS_SPACE,
     &limits::STACK,
     &limits::OPEN_FILES,
@@ -94,83 +95,82 @@ pub static LEVERS: &[&dyn Lever] = &[
 ];
 
 /// A condition that can be set around a trial.
-pub trait Lever: Sync {
+pub struct Lever {
     /// Name of its flag, of its key in a scenario file, and of its value in a plan.
-    fn name(&self) -> &'static str;
-
+    pub name: &'static str,
     /// What it does, in a line of the list of conditions.
-    fn about(&self) -> &'static str;
-
+    pub about: &'static str,
     /// How its own flag is shown; without one, only `--under` sets it.
-    fn flag(&self) -> Option<LeverHelp> {
-        None
-    }
-
+    pub flag: Option<LeverHelp>,
     /// How its value is written in a file.
-    fn shape(&self) -> ValueShape {
-        ValueShape::Name
-    }
-
+    pub shape: ValueShape,
     /// Reads a value as it is typed. Returns it as it is stored.
-    fn parse(&self, typed: &str) -> Result<String, String>;
-
+    parse: fn(&str) -> Result<String, String>,
     /// Returns a stored value to which a later one was added. By default, it replaces the value.
-    fn combine(&self, _value: &str, later: &str) -> String {
-        later.to_owned()
+    pub combine: fn(value: &str, later: &str) -> String,
+    /// Name of the fact in the conditions of a run, if it is not that of the lever.
+    fact_name: Option<&'static str>,
+    /// Title of the fact in sentences about differences, if it is not its name.
+    fact_title: Option<&'static str>,
+    /// Explains a stored value to the reader of a run that started at this time, in seconds since 1970.
+    explain_at: fn(value: &str, started_at: i64) -> Option<String>,
+    /// Returns a stored value as people type it.
+    typed: fn(&str) -> String,
+    /// Returns the fact about a stored value.
+    fact: fn(&str) -> String,
+    /// The fact if no value is set.
+    pub fact_without: &'static str,
+    /// The option of a container engine with the same effect, which excludes this lever.
+    pub container_option: Option<&'static str>,
+    /// What to do in containers instead, where this lever has no effect; `None` if it has.
+    instead_in_containers: Option<&'static str>,
+    /// What a search for the conditions of a failure does with it, if it can do something. Without a family, its name is one.
+    search: Option<LeverSearch>,
+    /// Checks that this machine can set the value for trials, and completes their plan. By default, finds an obstacle, and
+    /// tries the start of a trial.
+    prepare: fn(&Self, &str, &mut TrialsPlan) -> Result<(), Diagnostic>,
+    /// What prevents that the lever has an effect on the trials of a plan; the machine is checked besides.
+    obstacle: fn(&str, &TrialsPlan) -> Option<Obstacle>,
+    /// What would make it available on a machine that refuses it.
+    way_out: &'static str,
+    /// Sets the value for the start of each trial.
+    pub apply: fn(&str, &mut TrialStart) -> io::Result<()>,
+}
+
+impl Lever {
+    /// Reads a value as it is typed. Returns it as it is stored.
+    pub fn parse(&self, typed: &str) -> Result<String, String> {
+        (self.parse)(typed)
     }
 
-    /// Name of the fact in the conditions of a run.
-    fn fact_name(&self) -> &'static str {
-        self.name()
-    }
-
-    /// Title of the fact in sentences about differences.
-    fn fact_title(&self) -> &'static str {
-        self.fact_name()
+    /// Returns the name of the fact in the conditions of a run.
+    pub fn fact_name(&self) -> &'static str {
+        self.fact_name.unwrap_or(self.name)
     }
 
     /// Explains a stored value to the reader of a run that started at this time, in seconds since 1970.
-    fn explain_at(&self, _value: &str, _started_at: i64) -> Option<String> {
-        None
-    }
-
-    /// Returns a stored value as people type it.
-    fn typed(&self, value: &str) -> String {
-        value.to_owned()
+    pub fn explain_at(&self, value: &str, started_at: i64) -> Option<String> {
+        (self.explain_at)(value, started_at)
     }
 
     /// Returns the fact about a stored value.
-    fn fact(&self, value: &str) -> String {
-        value.to_owned()
+    pub fn fact(&self, value: &str) -> String {
+        (self.fact)(value)
     }
 
-    /// Returns the fact if no value is set.
-    fn fact_without(&self) -> &'static str {
-        "none"
-    }
-
-    /// The option of a container engine with the same effect, which excludes this lever.
-    fn container_option(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// What to do in containers instead, where this lever has no effect; `None` if it has.
-    fn instead_in_containers(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// What a search for the conditions of a failure does with it, if it can do something.
-    fn search(&self) -> Option<LeverSearch> {
-        None
+    /// Returns what a search for the conditions of a failure does with it, if it can do something.
+    pub fn search(&self) -> Option<LeverSearch> {
+        let mut search = self.search?;
+        if search.family.is_empty() {
+            search.family = self.name;
+        }
+        Some(search)
     }
 
     /// Checks that this machine can set the value for trials, and completes their plan.
-    fn prepare(&self, _value: &str, _trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
-        Ok(())
+    pub fn prepare(&self, value: &str, trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
+        (self.prepare)(self, value, trials)
     }
-
-    /// Sets the value for the start of each trial.
-    fn apply(&self, value: &str, start: &mut TrialStart) -> io::Result<()>;
 }
 
 /// How a search for the conditions of a failure uses a lever.
@@ -209,10 +209,10 @@ impl LeverSearch {
     }
 
     /// Returns how a search uses a lever that does not propose any values.
-    pub fn of_one(lever: &'static dyn Lever) -> Self {
+    pub fn of_one(lever: &Lever) -> Self {
         Self {
-            family: lever.name(),
-            cause: lever.about(),
+            family: lever.name,
+            cause: lever.about,
             ..simple::SEARCH
         }
     }
@@ -298,7 +298,7 @@ impl TrialStart {
             let lever =
                 lever.ok_or_else(|| refuse("another version of provoke set it".to_owned()))?;
             let value = lever.parse(value).map_err(refuse)?;
-            lever.apply(&value, &mut start)?;
+            (lever.apply)(&value, &mut start)?;
         }
         Ok(start)
     }
@@ -324,21 +324,19 @@ impl TrialStart {
 }
 
 /// Returns the lever with a name.
-pub fn find_lever(name: &str) -> Option<&'static dyn Lever> {
-    LEVERS.iter().copied().find(|lever| lever.name() == name)
+pub fn find_lever(name: &str) -> Option<&'static Lever> {
+    LEVERS.iter().copied().find(|lever| lever.name == name)
 }
 
 /// Returns the title of the fact of a lever.
 pub fn fact_title(fact_name: &str) -> Option<&'static str> {
     let mut levers = LEVERS.iter();
     let lever = levers.find(|lever| lever.fact_name() == fact_name);
-    lever.map(|lever| lever.fact_title())
+    lever.map(|lever| lever.fact_title.unwrap_or(lever.fact_name()))
 }
 
 /// Returns the levers that have a value, without unknown ones.
-pub fn set_levers(
-    conditions: &TrialConditions,
-) -> impl Iterator<Item = (&'static dyn Lever, &str)> {
+pub fn set_levers(conditions: &TrialConditions) -> impl Iterator<Item = (&'static Lever, &str)> {
     let values = conditions.all();
     values.filter_map(|(name, value)| Some((find_lever(name)?, value)))
 }
@@ -346,8 +344,8 @@ pub fn set_levers(
 /// Returns conditions as they are typed: `date=+2y`.
 pub fn typed_conditions(conditions: &TrialConditions) -> Vec<String> {
     let typed = set_levers(conditions).map(|(lever, value)| match value {
-        "" => lever.name().to_owned(),
-        _ => format!("{}={}", lever.name(), lever.typed(value)),
+        "" => lever.name.to_owned(),
+        _ => format!("{}={}", lever.name, (lever.typed)(value)),
     });
     typed.collect()
 }
@@ -365,7 +363,7 @@ pub fn may_change_user(trials: &TrialsPlan) -> bool {
     let variants = trials.variants.iter().map(|variant| &variant.conditions);
     let mut conditions = variants.chain([&trials.conditions]);
     conditions.any(|conditions| user_of(conditions).is_some())
-        || searched.any(|lever| lever == user::NAME)
+        || searched.any(|lever| lever == user::USER.name)
 }
 
 /// Checks that all levers that have a value apply to the trials.
@@ -377,7 +375,7 @@ pub fn check_trials(trials: &TrialsPlan) -> Result<(), Diagnostic> {
         .map(|variant| trials.conditions_of(variant))
         .find_map(|conditions| {
             set_levers(&conditions)
-                .find_map(|(lever, _)| Some((lever.name(), lever.instead_in_containers()?)))
+                .find_map(|(lever, _)| Some((lever.name, lever.instead_in_containers?)))
         });
     refused.map_or(Ok(()), |(name, instead)| {
         let message = format!("the condition `{name}` does not apply to trials in containers");
@@ -440,7 +438,7 @@ mod tests {
             let lever = find_lever(lever).unwrap();
             assert_eq!(lever.parse(typed).unwrap(), stored);
             assert_eq!(lever.parse(stored).unwrap(), stored);
-            assert_eq!(lever.parse(&lever.typed(stored)).unwrap(), stored);
+            assert_eq!(lever.parse(&(lever.typed)(stored)).unwrap(), stored);
         }
     }
 
@@ -460,7 +458,7 @@ mod tests {
                 .chain(&search.sham)
             {
                 let stored = lever.parse(typed).unwrap();
-                assert_eq!(lever.parse(&stored).unwrap(), stored, "{}", lever.name());
+                assert_eq!(lever.parse(&stored).unwrap(), stored, "{}", lever.name);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Limits of every process that programs often depend on: stack, open files and address space.
 
 use super::amount::parse_bytes;
-use super::simple::{SEARCH, SimpleLever, no_obstacle, parse_integer, stored_number};
-use super::{LeverSearch, TrialStart};
+use super::simple::{LEVER, SEARCH, parse_integer, stored_number};
+use super::{Lever, LeverSearch, TrialStart};
 use provoke_model::{Resource, ResourceLimit};
 use std::io;
 
@@ -22,33 +22,32 @@ fn parse_size(typed: &str) -> Result<String, String> {
     }
 }
 
-pub(super) static STACK: SimpleLever = SimpleLever {
+pub(super) static STACK: Lever = Lever {
     name: "stack",
     about: "a limit of the stack of every process: `256K`",
     parse: parse_size,
     apply: |bytes, start| limit(start, Resource::Stack, bytes),
-    obstacle: no_obstacle,
     way_out: HARD_LIMIT,
-    in_containers: IN_CONTAINERS,
-    search: LeverSearch {
+    instead_in_containers: Some(IN_CONTAINERS),
+    search: Some(LeverSearch {
         values: &["256K"],
         ladder: &["8M", "4M", "2M", "1M", "512K", "256K"],
         cause: "stack: it needs more stack than the limit",
         cause_if_removed: Some("stack: it fails with more stack than the limit"),
         is_harsh: true,
         ..SEARCH
-    },
+    }),
+    ..LEVER
 };
 
-pub(super) static OPEN_FILES: SimpleLever = SimpleLever {
+pub(super) static OPEN_FILES: Lever = Lever {
     name: "fds",
     about: "a limit of the file descriptors of every process: `40`",
     parse: |typed| parse_integer(typed, 3, u32::MAX),
     apply: |count, start| limit(start, Resource::Nofile, count),
-    obstacle: no_obstacle,
     way_out: HARD_LIMIT,
-    in_containers: IN_CONTAINERS,
-    search: LeverSearch {
+    instead_in_containers: Some(IN_CONTAINERS),
+    search: Some(LeverSearch {
         family: "file descriptors",
         values: &["40"],
         ladder: &["640", "320", "160", "80", "60", "40", "20"],
@@ -56,18 +55,18 @@ pub(super) static OPEN_FILES: SimpleLever = SimpleLever {
         cause_if_removed: Some("file descriptors: it fails with more files than the limit"),
         is_harsh: true,
         ..SEARCH
-    },
+    }),
+    ..LEVER
 };
 
-pub(super) static ADDRESS_SPACE: SimpleLever = SimpleLever {
+pub(super) static ADDRESS_SPACE: Lever = Lever {
     name: "address-space",
     about: "a limit of the address space of every process: `1G`",
     parse: parse_size,
     apply: |bytes, start| limit(start, Resource::As, bytes),
-    obstacle: no_obstacle,
     way_out: HARD_LIMIT,
-    in_containers: "limit the memory of the container: --container memory=1g",
-    search: LeverSearch {
+    instead_in_containers: Some("limit the memory of the container: --container memory=1g"),
+    search: Some(LeverSearch {
         family: "memory",
         values: &["1G"],
         ladder: &["8G", "4G", "2G", "1G", "512M", "256M"],
@@ -75,5 +74,6 @@ pub(super) static ADDRESS_SPACE: SimpleLever = SimpleLever {
         cause_if_removed: Some("memory: it fails with more address space than the limit"),
         is_harsh: true,
         ..SEARCH
-    },
+    }),
+    ..LEVER
 };

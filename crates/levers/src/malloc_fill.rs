@@ -1,7 +1,7 @@
 //! Fills memory that malloc returns and that was freed, with the variable of the GNU C library.
 
-use super::LeverSearch;
-use super::simple::{Obstacle, SEARCH, SimpleLever, parse_integer};
+use super::simple::{LEVER, Obstacle, SEARCH, parse_integer};
+use super::{Lever, LeverSearch};
 use provoke_model::{ActorPlan, TrialsPlan};
 use provoke_sys::files;
 use provoke_sys::spawn::find_program;
@@ -15,7 +15,7 @@ const BEGINNING: u64 = 8 << 10;
 /// Scripts that are followed to their interpreters.
 const MAX_SCRIPTS: usize = 4;
 
-pub(super) static MALLOC_FILL: SimpleLever = SimpleLever {
+pub(super) static MALLOC_FILL: Lever = Lever {
     name: "malloc-fill",
     about: "a byte in allocated and freed memory, 1 to 255: sets MALLOC_PERTURB_ of the GNU C library",
     parse: |typed| parse_integer(typed, 0, 255),
@@ -25,15 +25,15 @@ pub(super) static MALLOC_FILL: SimpleLever = SimpleLever {
         Ok(())
     },
     obstacle: |_, trials| find_other_libc(trials).map(Obstacle::of_trials),
-    way_out: "leave the condition out",
-    in_containers: "set the variable in the container: --env MALLOC_PERTURB_=165",
-    search: LeverSearch {
+    instead_in_containers: Some("set the variable in the container: --env MALLOC_PERTURB_=165"),
+    search: Some(LeverSearch {
         family: "malloc",
         values: &["165"],
         sham: Some("0"),
         cause: "memory: it reads memory that is not initialized or was freed",
         ..SEARCH
-    },
+    }),
+    ..LEVER
 };
 
 /// Returns why the variable has no effect, if the first command is not linked with the GNU C library.

@@ -1,7 +1,7 @@
 //! Conditions of the network and of the hostname, in namespaces of a trial.
 
-use super::simple::{Obstacle, SEARCH, SimpleLever, parse_choice, service_obstacle};
-use super::{LeverSearch, TrialStart, try_start};
+use super::simple::{LEVER, Obstacle, SEARCH, parse_choice, service_obstacle};
+use super::{Lever, LeverSearch, TrialStart, try_start};
 use provoke_model::TrialsPlan;
 use provoke_sys::start_step::{OwnNetwork, StartStep};
 
@@ -9,7 +9,7 @@ const NAMESPACES: &str = "run provoke as root, or allow user namespaces; in Dock
 /// Bytes of the longest hostname.
 const LONGEST_HOSTNAME: usize = 64;
 
-pub(super) static NETWORK: SimpleLever = SimpleLever {
+pub(super) static NETWORK: Lever = Lever {
     name: "net",
     about: "the network: `own` has only the loopback interface, `slow` delays its packets by 100 ms, `none` has not even that; `host` is the usual one",
     parse: |typed| parse_choice(typed, &["none", "own", "slow", "host"]),
@@ -24,8 +24,8 @@ pub(super) static NETWORK: SimpleLever = SimpleLever {
     },
     obstacle: network_obstacle,
     way_out: NAMESPACES,
-    in_containers: "use the network of the engine: --container network=none",
-    search: LeverSearch {
+    instead_in_containers: Some("use the network of the engine: --container network=none"),
+    search: Some(LeverSearch {
         family: "network",
         values: &["own", "none", "slow"],
         sham: Some("host"),
@@ -34,7 +34,8 @@ pub(super) static NETWORK: SimpleLever = SimpleLever {
         cause_if_removed: Some("network: other machines or their delay change its result"),
         is_harsh: true,
         ..SEARCH
-    },
+    }),
+    ..LEVER
 };
 
 /// Returns why a network has no effect on the trials of a plan, or why the kernel cannot make it slow.
@@ -57,7 +58,7 @@ fn network_obstacle(value: &str, trials: &TrialsPlan) -> Option<Obstacle> {
     })
 }
 
-pub(super) static IPV6: SimpleLever = SimpleLever {
+pub(super) static IPV6: Lever = Lever {
     name: "ipv6",
     about: "`off` is a network with only a loopback interface without IPv6; `on` is the same with IPv6",
     parse: |typed| parse_choice(typed, &["off", "on"]),
@@ -71,18 +72,21 @@ pub(super) static IPV6: SimpleLever = SimpleLever {
     },
     obstacle: service_obstacle,
     way_out: NAMESPACES,
-    in_containers: "turn it off in the container: --container sysctl=net.ipv6.conf.all.disable_ipv6=1",
-    search: LeverSearch {
+    instead_in_containers: Some(
+        "turn it off in the container: --container sysctl=net.ipv6.conf.all.disable_ipv6=1",
+    ),
+    search: Some(LeverSearch {
         family: "IPv6",
         values: &["off"],
         sham: Some("on"),
         cause: "IPv6: it needs addresses of IPv6",
         cause_if_removed: Some("IPv6: it fails where the machine has addresses of IPv6"),
         ..SEARCH
-    },
+    }),
+    ..LEVER
 };
 
-pub(super) static HOSTNAME: SimpleLever = SimpleLever {
+pub(super) static HOSTNAME: Lever = Lever {
     name: "hostname",
     about: "the hostname, in a namespace of its own",
     parse: |typed| {
@@ -96,12 +100,12 @@ pub(super) static HOSTNAME: SimpleLever = SimpleLever {
         start.steps.push(StartStep::SetHostname(name.to_owned()));
         Ok(())
     },
-    obstacle: |_, _| None,
     way_out: NAMESPACES,
-    in_containers: "set it in the container: --container hostname=NAME",
-    search: LeverSearch {
+    instead_in_containers: Some("set it in the container: --container hostname=NAME"),
+    search: Some(LeverSearch {
         values: &["unknown-host-7"],
         cause: "hostname: it resolves or compares the name of the machine",
         ..SEARCH
-    },
+    }),
+    ..LEVER
 };

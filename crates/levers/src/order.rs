@@ -1,11 +1,11 @@
 //! The order in which the tests of a suite run.
 
-use super::LeverSearch;
-use super::simple::{Obstacle, SEARCH, SimpleLever};
+use super::simple::{LEVER, Obstacle, SEARCH};
+use super::{Lever, LeverSearch};
 use provoke_model::CaseOrder;
 use provoke_runners::order_obstacle;
 
-pub(super) static ORDER: SimpleLever = SimpleLever {
+pub(super) static ORDER: Lever = Lever {
     name: "order",
     about: "the order of the tests of a suite: `reverse`, or the seed of a random order, such as `7`; needs --cases",
     parse: |typed| Ok(CaseOrder::parse(typed)?.to_string()),
@@ -23,9 +23,8 @@ pub(super) static ORDER: SimpleLever = SimpleLever {
         let order = CaseOrder::parse(value).ok()?;
         order_obstacle(&cases.runner, &order).map(Obstacle::of_trials)
     },
-    way_out: "leave the condition out",
-    in_containers: "run the suite without a container",
-    search: LeverSearch {
+    instead_in_containers: Some("run the suite without a container"),
+    search: Some(LeverSearch {
         family: "order of tests",
         // It reverses the order of each two tests.
         values: &["reverse"],
@@ -35,5 +34,6 @@ pub(super) static ORDER: SimpleLever = SimpleLever {
         only_in_suites: true,
         cause: "order of tests: it depends on what ran before it",
         ..SEARCH
-    },
+    }),
+    ..LEVER
 };

@@ -1,15 +1,15 @@
 //! Pauses in which no process of a trial runs.
 
-use super::LeverSearch;
 use super::amount::parse_time;
-use super::simple::{Obstacle, SEARCH, SimpleLever};
+use super::simple::{LEVER, Obstacle, SEARCH};
+use super::{Lever, LeverSearch};
 use std::io;
 use std::time::Duration;
 
 /// Longer pauses let each trial time out.
 const LONGEST: Duration = Duration::from_secs(60);
 
-pub(super) static PAUSES: SimpleLever = SimpleLever {
+pub(super) static PAUSES: Lever = Lever {
     name: "pauses",
     about: "pauses of this length, each after half as long a time, in which no process of a trial runs: `100ms`",
     parse: |typed| {
@@ -29,9 +29,8 @@ pub(super) static PAUSES: SimpleLever = SimpleLever {
         let is_traced = is_set || trials.settings.traces() || trials.held.is_some();
         is_traced.then(|| Obstacle::of_trials("a tracer stops and continues the processes"))
     },
-    way_out: "leave the condition out",
-    in_containers: "limit the CPU time of the container: --container cpus=0.1",
-    search: LeverSearch {
+    instead_in_containers: Some("limit the CPU time of the container: --container cpus=0.1"),
+    search: Some(LeverSearch {
         values: &["100ms"],
         sham: Some("0ms"),
         ladder: &["5ms", "20ms", "50ms", "100ms", "200ms", "500ms", "1s"],
@@ -40,5 +39,6 @@ pub(super) static PAUSES: SimpleLever = SimpleLever {
         // It cannot be combined with a fake clock.
         is_harsh: true,
         ..SEARCH
-    },
+    }),
+    ..LEVER
 };

@@ -1,10 +1,10 @@
 //! `--rlimit`: limits of every process, as `ulimit` sets them.
 
 use super::amount::typed_amount;
-use super::{Lever, LeverHelp, TrialStart, ValueShape, parse_bytes};
+use super::simple::LEVER;
+use super::{Lever, LeverHelp, ValueShape, parse_bytes};
 use provoke_model::{Resource, ResourceLimit, TrialConditions};
 use std::collections::BTreeMap;
-use std::io;
 
 /// Names of the resources.
 static NAMES: [&str; Resource::ALL.len()] = {
@@ -18,32 +18,18 @@ static NAMES: [&str; Resource::ALL.len()] = {
 };
 
 /// Limits of every process of a trial. They are stored as `as=4294967296,nofile=64`, sorted by their names.
-pub(super) struct ResourceLimits;
-
-impl Lever for ResourceLimits {
-    fn name(&self) -> &'static str {
-        "rlimit"
-    }
-
-    fn about(&self) -> &'static str {
-        "limits of every process, as `ulimit` sets them"
-    }
-
-    fn flag(&self) -> Option<LeverHelp> {
-        Some(LeverHelp {
-            value: "NAME=N",
-            text: "Limit a resource of every process: as=4G, nofile=64
+pub(super) static RESOURCE_LIMITS: Lever = Lever {
+    name: "rlimit",
+    about: "limits of every process, as `ulimit` sets them",
+    flag: Some(LeverHelp {
+        value: "NAME=N",
+        text: "Limit a resource of every process: as=4G, nofile=64
 
 core=4G also turns on the capture of cores.",
-            heading: "Command and environment",
-        })
-    }
-
-    fn shape(&self) -> ValueShape {
-        ValueShape::Table(&NAMES)
-    }
-
-    fn parse(&self, typed: &str) -> Result<String, String> {
+        heading: "Command and environment",
+    }),
+    shape: ValueShape::Table(&NAMES),
+    parse: |typed| {
         let mut limits = BTreeMap::new();
         for limit in typed.split(',') {
             let (name, amount) = limit.split_once('=').ok_or("write NAME=N, such as as=4G")?;
@@ -57,39 +43,32 @@ core=4G also turns on the capture of cores.",
             limits.insert(name, describe_amount(amount));
         }
         Ok(join_limits(&limits))
-    }
-
-    fn combine(&self, value: &str, later: &str) -> String {
+    },
+    combine: |value, later| {
         let mut limits = split_limits(value);
         limits.extend(split_limits(later));
         join_limits(&limits)
-    }
-
-    fn typed(&self, value: &str) -> String {
+    },
+    typed: |value| {
         let mut limits = split_limits(value);
         for amount in limits.values_mut() {
             *amount = typed_amount(amount);
         }
         join_limits(&limits)
-    }
-
-    fn fact_name(&self) -> &'static str {
-        "limits"
-    }
-
-    fn fact_title(&self) -> &'static str {
-        "resource limits"
-    }
-
-    fn apply(&self, value: &str, start: &mut TrialStart) -> io::Result<()> {
+    },
+    fact_name: Some("limits"),
+    fact_title: Some("resource limits"),
+    prepare: |_, _, _| Ok(()),
+    apply: |value, start| {
         start.limits.extend(read_limits(value));
         Ok(())
-    }
-}
+    },
+    ..LEVER
+};
 
 /// Returns the limits of every process.
 pub fn resource_limits(conditions: &TrialConditions) -> Vec<ResourceLimit> {
-    let value = conditions.get(ResourceLimits.name());
+    let value = conditions.get(RESOURCE_LIMITS.name);
     value.into_iter().flat_map(read_limits).collect()
 }
 
@@ -102,7 +81,7 @@ pub fn core_limit(conditions: &TrialConditions) -> Option<Option<u64>> {
 
 /// Returns the conditions without the limit for cores, which belongs to their capture.
 pub fn without_core(mut conditions: TrialConditions) -> TrialConditions {
-    let name = ResourceLimits.name();
+    let name = RESOURCE_LIMITS.name;
     if let Some(value) = conditions.remove(name) {
         let mut limits = split_limits(&value);
         limits.remove("core");
@@ -150,22 +129,22 @@ mod tests {
     #[test]
     fn a_limit_is_named_as_in_setrlimit() {
         for (resource, name) in Resource::ALL {
-            let stored = ResourceLimits.parse(&format!("{name}=7")).unwrap();
+            let stored = RESOURCE_LIMITS.parse(&format!("{name}=7")).unwrap();
             let limits: Vec<ResourceLimit> = read_limits(&stored).collect();
             let value = Some(7);
             assert_eq!(limits, [ResourceLimit { resource, value }]);
         }
         for wrong in ["AS=1", "mem=1", "=1", "as", "as=x", ""] {
-            assert!(ResourceLimits.parse(wrong).is_err(), "{wrong}");
+            assert!(RESOURCE_LIMITS.parse(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn a_later_limit_replaces_that_of_the_same_resource() {
-        let earlier = ResourceLimits.parse("nofile=64,as=4G").unwrap();
+        let earlier = RESOURCE_LIMITS.parse("nofile=64,as=4G").unwrap();
         assert_eq!(earlier, "as=4294967296,nofile=64");
-        let later = ResourceLimits.parse("nofile=unlimited,cpu=5").unwrap();
-        let combined = ResourceLimits.combine(&earlier, &later);
+        let later = RESOURCE_LIMITS.parse("nofile=unlimited,cpu=5").unwrap();
+        let combined = (RESOURCE_LIMITS.combine)(&earlier, &later);
         assert_eq!(combined, "as=4294967296,cpu=5,nofile=unlimited");
     }
 

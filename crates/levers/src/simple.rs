@@ -1,9 +1,10 @@
-//! A lever that is only set with `--under`, described by a value.
+//! Defaults of levers, and how most of them read a value and check that it can be set.
 
-use super::attempt::check_start;
-use super::{Lever, LeverSearch, TrialStart};
+use super::attempt::try_start;
+use super::{Lever, LeverSearch, TrialStart, ValueShape};
 use provoke_model::TrialsPlan;
 use provoke_words::diagnostic::Diagnostic;
+use provoke_words::untrusted::Untrusted as _;
 use std::io;
 
 /// A search with a lever that does not say more about it.
@@ -20,22 +21,28 @@ pub(super) const SEARCH: LeverSearch = LeverSearch {
     cause_if_removed: None,
 };
 
-/// A lever without a flag of its own.
-pub(super) struct SimpleLever {
-    pub(super) name: &'static str,
-    pub(super) about: &'static str,
-    /// Reads a value as it is typed. Returns it as it is stored.
-    pub(super) parse: fn(&str) -> Result<String, String>,
-    /// Sets a stored value for the start of each trial.
-    pub(super) apply: fn(&str, &mut TrialStart) -> io::Result<()>,
-    /// What prevents that the lever has an effect on the trials of a plan; the machine is checked besides.
-    pub(super) obstacle: fn(&str, &TrialsPlan) -> Option<Obstacle>,
-    /// What would make it available on a machine that refuses it.
-    pub(super) way_out: &'static str,
-    /// What to do in containers instead.
-    pub(super) in_containers: &'static str,
-    pub(super) search: LeverSearch,
-}
+/// A lever without a flag of its own, which replaces its value and has an effect on all trials.
+pub(super) const LEVER: Lever = Lever {
+    name: "",
+    about: "",
+    flag: None,
+    shape: ValueShape::Name,
+    parse: |_| Err("this lever reads no values".to_owned()),
+    combine: |_, later| later.to_owned(),
+    fact_name: None,
+    fact_title: None,
+    explain_at: |_, _| None,
+    typed: str::to_owned,
+    fact: str::to_owned,
+    fact_without: "none",
+    container_option: None,
+    instead_in_containers: None,
+    search: None,
+    prepare: check_start,
+    obstacle: |_, _| None,
+    way_out: "leave the condition out",
+    apply: |_, _| Err(io::Error::other("this lever sets nothing")),
+};
 
 /// What prevents that a lever has an effect.
 pub(super) struct Obstacle {
@@ -53,9 +60,18 @@ impl Obstacle {
     }
 }
 
-/// The obstacle of a lever that has an effect on all trials.
-pub(super) fn no_obstacle(_: &str, _: &TrialsPlan) -> Option<Obstacle> {
-    None
+/// Checks that a stored value of a lever has an effect on trials, and that this machine can set it.
+fn check_start(lever: &Lever, value: &str, trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
+    let condition = format!("{}={value}", lever.name);
+    let message = format!("cannot set the condition `{}`", condition.to_safe());
+    let refusal = Diagnostic::could_not(message);
+    if let Some(Obstacle { reason, way_out }) = (lever.obstacle)(value, trials) {
+        return Err(refusal.because(reason).with_hint(way_out));
+    }
+    let mut start = TrialStart::default();
+    (lever.apply)(value, &mut start)
+        .and_then(|()| try_start(&start))
+        .map_err(|error| refusal.because(error).with_hint(lever.way_out))
 }
 
 /// Returns the obstacle of a lever that must not be set for a service, which its clients could no longer reach.
@@ -91,47 +107,4 @@ pub(super) fn parse_integer(typed: &str, least: u32, greatest: u32) -> Result<St
 pub(super) fn stored_number<T: std::str::FromStr>(value: &str) -> io::Result<T> {
     let wrong = || io::Error::other(format!("`{value}` is not a number"));
     value.parse().map_err(|_| wrong())
-}
-
-impl Lever for SimpleLever {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
-    }
-
-    fn parse(&self, typed: &str) -> Result<String, String> {
-        (self.parse)(typed)
-    }
-
-    fn instead_in_containers(&self) -> Option<&'static str> {
-        Some(self.in_containers)
-    }
-
-    fn search(&self) -> Option<LeverSearch> {
-        Some(LeverSearch {
-            family: if self.search.family.is_empty() {
-                self.name
-            } else {
-                self.search.family
-            },
-            ..self.search
-        })
-    }
-
-    fn prepare(&self, value: &str, trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
-        if let Some(obstacle) = (self.obstacle)(value, trials) {
-            let Obstacle { reason, way_out } = obstacle;
-            let message = format!("cannot set the condition `{}={value}`", self.name);
-            let refusal = Diagnostic::could_not(message).because(reason);
-            return Err(refusal.with_hint(way_out));
-        }
-        check_start(self, value, self.way_out)
-    }
-
-    fn apply(&self, value: &str, start: &mut TrialStart) -> io::Result<()> {
-        (self.apply)(value, start)
-    }
 }

@@ -1,7 +1,7 @@
 //! A quota of CPU time.
 
-use super::LeverSearch;
-use super::simple::{Obstacle, SEARCH, SimpleLever, stored_number};
+use super::simple::{LEVER, Obstacle, SEARCH, stored_number};
+use super::{Lever, LeverSearch};
 use provoke_model::ServiceOwner;
 use provoke_sys::cgroup::{CgroupObstacle, SlotGroup};
 use std::num::NonZeroU64;
@@ -14,7 +14,7 @@ fn percent(value: &str) -> Option<NonZeroU64> {
     NonZeroU64::new(number).filter(|percent| percent.get() <= MAX_PERCENT)
 }
 
-pub(super) static SLOW_CPU: SimpleLever = SimpleLever {
+pub(super) static SLOW_CPU: Lever = Lever {
     name: "slow-cpu",
     about: "a quota of the CPU time of all processes together, in percent of one CPU: `10%`",
     parse: |typed| match percent(typed) {
@@ -39,14 +39,14 @@ pub(super) static SLOW_CPU: SimpleLever = SimpleLever {
             way_out: obstacle.way_out(),
         })
     },
-    way_out: "leave the condition out",
-    in_containers: "limit it in the container: --container cpus=0.1",
-    search: LeverSearch {
+    instead_in_containers: Some("limit it in the container: --container cpus=0.1"),
+    search: Some(LeverSearch {
         family: "CPU",
         values: &["10%"],
         sham: Some("100000%"),
         ladder: &["200%", "100%", "50%", "25%", "10%", "5%"],
         cause: "CPU time: it depends on how fast it computes",
         ..SEARCH
-    },
+    }),
+    ..LEVER
 };

@@ -1,7 +1,7 @@
 //! Terminals, and the kind of stdin.
 
-use super::LeverSearch;
-use super::simple::{SEARCH, SimpleLever, no_obstacle, parse_choice};
+use super::simple::{LEVER, SEARCH, parse_choice};
+use super::{Lever, LeverSearch};
 use provoke_sys::start_step::StartStep;
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ pub enum InputKind {
     Terminal,
 }
 
-pub(super) static TTY: SimpleLever = SimpleLever {
+pub(super) static TTY: Lever = Lever {
     name: "tty",
     about: "a terminal of 80 columns and 24 rows: `all` streams, or only `stdout`",
     parse: |typed| parse_choice(typed, &["all", "stdout"]),
@@ -36,19 +36,19 @@ pub(super) static TTY: SimpleLever = SimpleLever {
         });
         Ok(())
     },
-    obstacle: no_obstacle,
     way_out: "mount the file system `devpts` on /dev/pts",
-    in_containers: "give the container a terminal: --container tty=true",
-    search: LeverSearch {
+    instead_in_containers: Some("give the container a terminal: --container tty=true"),
+    search: Some(LeverSearch {
         family: "terminal",
         values: &["all"],
         ladder: &["stdout", "all"],
         cause: "terminal: it behaves differently on a terminal",
         ..SEARCH
-    },
+    }),
+    ..LEVER
 };
 
-pub(super) static STDIN: SimpleLever = SimpleLever {
+pub(super) static STDIN: Lever = Lever {
     name: "stdin",
     about: "a stdin that is `closed`, an `empty` pipe, or a `tty`; by default it is /dev/null",
     parse: |typed| parse_choice(typed, &["closed", "empty", "tty"]),
@@ -60,13 +60,13 @@ pub(super) static STDIN: SimpleLever = SimpleLever {
         }
         Ok(())
     },
-    obstacle: no_obstacle,
     way_out: "mount the file system `devpts` on /dev/pts",
-    in_containers: "close it in the command: sh -c 'exec \"$@\" <&-'",
-    search: LeverSearch {
+    instead_in_containers: Some("close it in the command: sh -c 'exec \"$@\" <&-'"),
+    search: Some(LeverSearch {
         values: &["empty", "closed"],
         cause: "stdin: it depends on what its stdin is",
         is_harsh: true,
         ..SEARCH
-    },
+    }),
+    ..LEVER
 };

@@ -1,7 +1,7 @@
 //! The mask of the modes of new files.
 
-use super::LeverSearch;
-use super::simple::{SEARCH, SimpleLever, no_obstacle};
+use super::simple::{LEVER, SEARCH};
+use super::{Lever, LeverSearch};
 use provoke_sys::start_step::StartStep;
 use std::io;
 
@@ -12,7 +12,7 @@ fn read_octal(text: &str) -> Result<u32, String> {
     }
 }
 
-pub(super) static UMASK: SimpleLever = SimpleLever {
+pub(super) static UMASK: Lever = Lever {
     name: "umask",
     about: "the octal mask of the modes of new files: `077`",
     parse: |typed| Ok(format!("{:03o}", read_octal(typed)?)),
@@ -21,14 +21,13 @@ pub(super) static UMASK: SimpleLever = SimpleLever {
         start.steps.push(StartStep::SetUmask(mask));
         Ok(())
     },
-    obstacle: no_obstacle,
-    way_out: "leave the condition out",
-    in_containers: "set it in the command: sh -c 'umask 077; exec \"$@\"'",
-    search: LeverSearch {
+    instead_in_containers: Some("set it in the command: sh -c 'umask 077; exec \"$@\"'"),
+    search: Some(LeverSearch {
         values: &["077"],
         ladder: &["022", "027", "077", "777"],
         cause: "umask: it needs a mode that the mask forbids",
         cause_if_removed: Some("umask: the modes of its files change its result"),
         ..SEARCH
-    },
+    }),
+    ..LEVER
 };

@@ -1,69 +1,41 @@
 //! `--user`: runs the processes of trials as another user.
 
-use super::simple::SEARCH;
-use super::{Lever, LeverHelp, LeverSearch, TrialStart, ValueShape};
-use provoke_model::{Text, TrialConditions, TrialsPlan, is_secret};
+use super::simple::{LEVER, SEARCH};
+use super::{Lever, LeverHelp, LeverSearch};
+use provoke_model::{Text, TrialConditions, is_secret};
 use provoke_sys::user;
 use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use std::io;
 
-/// Name of the lever.
-pub(super) const NAME: &str = "user";
-
 /// The user that runs the processes of trials.
-pub(super) struct User;
-
-impl Lever for User {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn about(&self) -> &'static str {
-        "another user"
-    }
-
-    fn flag(&self) -> Option<LeverHelp> {
-        Some(LeverHelp {
-            value: "NAME",
-            text: "Run the processes of trials as this user; provoke and its hooks run as root",
-            heading: "Command and environment",
-        })
-    }
-
-    fn shape(&self) -> ValueShape {
-        ValueShape::Name
-    }
-
-    fn parse(&self, typed: &str) -> Result<String, String> {
+pub(super) static USER: Lever = Lever {
+    name: "user",
+    about: "another user",
+    flag: Some(LeverHelp {
+        value: "NAME",
+        text: "Run the processes of trials as this user; provoke and its hooks run as root",
+        heading: "Command and environment",
+    }),
+    parse: |typed| {
         if typed.is_empty() {
             return Err("write the name of a user".to_owned());
         }
         Ok(typed.to_owned())
-    }
-
-    fn fact_without(&self) -> &'static str {
-        "the same as provoke"
-    }
-
-    fn instead_in_containers(&self) -> Option<&'static str> {
-        Some("choose the user in the container: --container user=NAME")
-    }
-
-    fn search(&self) -> Option<LeverSearch> {
-        Some(LeverSearch {
-            family: "user",
-            values: &["nobody"],
-            sham: Some("root"),
-            cause: "user: it needs rights or the home directory of the user root",
-            cause_if_removed: Some("user: it fails with the rights of the user root"),
-            is_harsh: true,
-            ..SEARCH
-        })
-    }
-
-    /// Removes secrets from the plan, unless they are set for the trials.
-    fn prepare(&self, name: &str, trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
+    },
+    fact_without: "the same as provoke",
+    instead_in_containers: Some("choose the user in the container: --container user=NAME"),
+    search: Some(LeverSearch {
+        family: "user",
+        values: &["nobody"],
+        sham: Some("root"),
+        cause: "user: it needs rights or the home directory of the user root",
+        cause_if_removed: Some("user: it fails with the rights of the user root"),
+        is_harsh: true,
+        ..SEARCH
+    }),
+    // Removes secrets from the plan, unless they are set for the trials.
+    prepare: |_, name, trials| {
         let refuse = |message: String, hint: &str| Err(Diagnostic::usage(message).with_hint(hint));
         if user::find_user(name).is_none() {
             return refuse(
@@ -79,9 +51,8 @@ impl Lever for User {
         }
         trials.environment.retain(|(name, _)| !names_secret(name));
         Ok(())
-    }
-
-    fn apply(&self, name: &str, start: &mut TrialStart) -> io::Result<()> {
+    },
+    apply: |name, start| {
         let Some(user) = user::find_user(name) else {
             return Err(io::Error::other(format!(
                 "there is no user `{}`",
@@ -103,8 +74,9 @@ impl Lever for User {
                 .push((name.to_owned(), Some(value.to_owned())));
         }
         Ok(())
-    }
-}
+    },
+    ..LEVER
+};
 
 /// Returns whether a variable of this name holds a secret.
 pub fn names_secret(name: &Text) -> bool {
@@ -113,5 +85,5 @@ pub fn names_secret(name: &Text) -> bool {
 
 /// Returns the user that runs the processes of trials, if it is not the user that runs provoke.
 pub fn user_of(conditions: &TrialConditions) -> Option<&str> {
-    conditions.get(NAME)
+    conditions.get(USER.name)
 }

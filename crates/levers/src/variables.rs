@@ -1,7 +1,7 @@
 //! Conditions that are only environment variables: time zone, locale, seeds of hashes and the like.
 
-use super::simple::{SEARCH, SimpleLever, no_obstacle, parse_choice, parse_integer, stored_number};
-use super::{LeverSearch, TrialStart};
+use super::simple::{LEVER, SEARCH, parse_choice, parse_integer, stored_number};
+use super::{Lever, LeverSearch, TrialStart};
 use provoke_sys::tool;
 use std::ffi::OsStr;
 use std::io;
@@ -24,7 +24,7 @@ fn remove(start: &mut TrialStart, name: &str) {
     start.variables.push((name.to_owned(), None));
 }
 
-pub(super) static TIME_ZONE: SimpleLever = SimpleLever {
+pub(super) static TIME_ZONE: Lever = Lever {
     name: "tz",
     about: "the time zone, such as `America/St_Johns`: sets TZ",
     parse: |typed| {
@@ -43,18 +43,18 @@ pub(super) static TIME_ZONE: SimpleLever = SimpleLever {
         set(start, "TZ", zone);
         Ok(())
     },
-    obstacle: no_obstacle,
     way_out: "install the package `tzdata`, or choose another time zone",
-    in_containers: IN_CONTAINERS,
-    search: LeverSearch {
+    instead_in_containers: Some(IN_CONTAINERS),
+    search: Some(LeverSearch {
         family: "time zone",
         values: &["Etc/UTC", "Pacific/Kiritimati", "America/St_Johns"],
         cause: "time zone: it assumes one time zone",
         ..SEARCH
-    },
+    }),
+    ..LEVER
 };
 
-pub(super) static LOCALE: SimpleLever = SimpleLever {
+pub(super) static LOCALE: Lever = Lever {
     name: "locale",
     about: "the locale: `C`, `tr_TR.UTF-8`, or any with `latin1`; sets LC_ALL, removes LANGUAGE",
     parse: |typed| {
@@ -72,17 +72,17 @@ pub(super) static LOCALE: SimpleLever = SimpleLever {
         remove(start, "LANGUAGE");
         Ok(())
     },
-    obstacle: no_obstacle,
     way_out: "`locale -a` shows the locales; `localedef` or the package `locales-all` adds others",
-    in_containers: IN_CONTAINERS,
-    search: LeverSearch {
+    instead_in_containers: Some(IN_CONTAINERS),
+    search: Some(LeverSearch {
         values: &["C.UTF-8", "C", "latin1", "tr_TR.UTF-8"],
         cause: "locale: it assumes an encoding or a language",
         ..SEARCH
-    },
+    }),
+    ..LEVER
 };
 
-pub(super) static HASH_SEED: SimpleLever = SimpleLever {
+pub(super) static HASH_SEED: Lever = Lever {
     name: "hash-seed",
     about: "the seed of hashes in Python and Perl: sets PYTHONHASHSEED and PERL_HASH_SEED",
     parse: |typed| parse_integer(typed, 0, u32::MAX),
@@ -91,18 +91,17 @@ pub(super) static HASH_SEED: SimpleLever = SimpleLever {
         set(start, "PERL_HASH_SEED", seed);
         Ok(())
     },
-    obstacle: no_obstacle,
-    way_out: "leave the condition out",
-    in_containers: IN_CONTAINERS,
-    search: LeverSearch {
+    instead_in_containers: Some(IN_CONTAINERS),
+    search: Some(LeverSearch {
         family: "hash seed",
         seeds: &["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"],
         cause: "hash seed: the order of a set or dict reaches the result",
         ..SEARCH
-    },
+    }),
+    ..LEVER
 };
 
-pub(super) static COLUMNS: SimpleLever = SimpleLever {
+pub(super) static COLUMNS: Lever = Lever {
     name: "columns",
     about: "the width of the terminal: sets COLUMNS",
     parse: |typed| parse_integer(typed, 1, u16::MAX.into()),
@@ -111,19 +110,18 @@ pub(super) static COLUMNS: SimpleLever = SimpleLever {
         start.columns = Some(stored_number(columns)?);
         Ok(())
     },
-    obstacle: no_obstacle,
-    way_out: "leave the condition out",
-    in_containers: IN_CONTAINERS,
-    search: LeverSearch {
+    instead_in_containers: Some(IN_CONTAINERS),
+    search: Some(LeverSearch {
         family: "terminal",
         values: &["40"],
         ladder: &["80", "70", "60", "50", "40", "20"],
         cause: "terminal: its output depends on the width",
         ..SEARCH
-    },
+    }),
+    ..LEVER
 };
 
-pub(super) static CI: SimpleLever = SimpleLever {
+pub(super) static CI: Lever = Lever {
     name: "ci",
     about: "whether it runs in CI: `true` sets CI, `unset` removes it",
     parse: |typed| parse_choice(typed, &["true", "unset"]),
@@ -134,15 +132,14 @@ pub(super) static CI: SimpleLever = SimpleLever {
         }
         Ok(())
     },
-    obstacle: no_obstacle,
-    way_out: "leave the condition out",
-    in_containers: IN_CONTAINERS,
-    search: LeverSearch {
+    instead_in_containers: Some(IN_CONTAINERS),
+    search: Some(LeverSearch {
         family: "CI",
         values: &["true", "unset"],
         cause: "CI: it behaves differently if the variable CI is set",
         ..SEARCH
-    },
+    }),
+    ..LEVER
 };
 
 /// Returns the name of an installed locale. `latin1` stands for any with this encoding.

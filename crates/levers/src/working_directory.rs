@@ -1,7 +1,7 @@
 //! Conditions of the working directory.
 
-use super::LeverSearch;
-use super::simple::{Obstacle, SEARCH, SimpleLever, parse_choice};
+use super::simple::{LEVER, Obstacle, SEARCH, parse_choice};
+use super::{Lever, LeverSearch};
 use provoke_model::TrialsPlan;
 use provoke_sys::start_step::StartStep;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ pub enum CwdCopy {
     InSpace,
 }
 
-pub(super) static READ_ONLY_DIR: SimpleLever = SimpleLever {
+pub(super) static READ_ONLY_DIR: Lever = Lever {
     name: "read-only-dir",
     about: "the working directory is read-only",
     parse: |typed| parse_choice(typed, &["yes"]),
@@ -30,18 +30,19 @@ pub(super) static READ_ONLY_DIR: SimpleLever = SimpleLever {
         is_root.then(|| Obstacle::of_trials("the working directory is `/`"))
     },
     way_out: "run provoke as root, or allow user namespaces; in Docker: --privileged",
-    in_containers: "make the container read-only: --container read-only=true",
-    search: LeverSearch {
+    instead_in_containers: Some("make the container read-only: --container read-only=true"),
+    search: Some(LeverSearch {
         family: "working directory",
         values: &["yes"],
         cause: "working directory: it writes to its working directory",
         cause_if_removed: Some("working directory: files that it writes there change its result"),
         is_harsh: true,
         ..SEARCH
-    },
+    }),
+    ..LEVER
 };
 
-pub(super) static FRESH_DIR: SimpleLever = SimpleLever {
+pub(super) static FRESH_DIR: Lever = Lever {
     name: "fresh-dir",
     about: "each trial runs in a copy of the working directory as it was before the first trial: `yes`, or with a `space` in its path",
     parse: |typed| parse_choice(typed, &["yes", "space"]),
@@ -53,9 +54,10 @@ pub(super) static FRESH_DIR: SimpleLever = SimpleLever {
         Ok(())
     },
     obstacle: |_, trials| find_other_writer(trials).map(Obstacle::of_trials),
-    way_out: "leave the condition out",
-    in_containers: "use a new container for each trial, without the files of this machine",
-    search: LeverSearch {
+    instead_in_containers: Some(
+        "use a new container for each trial, without the files of this machine",
+    ),
+    search: Some(LeverSearch {
         family: "leftovers",
         values: &["yes", "space"],
         cause: "working directory: it needs the path of its working directory, or files of earlier trials",
@@ -65,7 +67,8 @@ pub(super) static FRESH_DIR: SimpleLever = SimpleLever {
         )],
         cause_if_removed: Some("leftovers: files of earlier trials change its result"),
         ..SEARCH
-    },
+    }),
+    ..LEVER
 };
 
 /// Returns what else changes or chooses the working directory of a trial.

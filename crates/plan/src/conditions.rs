@@ -37,24 +37,24 @@ pub(super) fn condition_items(named: &[String], is_suite: bool) -> Result<Vec<It
 }
 
 /// Returns the levers that a search tries.
-fn searched_levers() -> impl Iterator<Item = (&'static dyn Lever, LeverSearch)> {
+fn searched_levers() -> impl Iterator<Item = (&'static Lever, LeverSearch)> {
     let levers = LEVERS.iter();
     levers.filter_map(|lever| Some((*lever, lever.search()?)))
 }
 
 /// Adds values of a lever, with its sham and its steps.
-fn add_lever(items: &mut Vec<Item>, lever: &dyn Lever, search: &LeverSearch, values: &[&str]) {
+fn add_lever(items: &mut Vec<Item>, lever: &Lever, search: &LeverSearch, values: &[&str]) {
     let mut add = |typed: &str, role: ConditionRole| {
         // A lever proposes only values that it can read.
         let Ok(value) = lever.parse(typed) else {
             return;
         };
         let name = match typed {
-            "" => lever.name().to_owned(),
-            _ => format!("{}={typed}", lever.name()),
+            "" => lever.name.to_owned(),
+            _ => format!("{}={typed}", lever.name),
         };
         let condition = SearchedCondition {
-            lever: lever.name().to_owned(),
+            lever: lever.name.to_owned(),
             value,
             family: search.family.to_owned(),
             role,

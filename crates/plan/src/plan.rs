@@ -191,7 +191,7 @@ impl Scenario {
     fn plan_conditions(&self) -> Result<TrialConditions, Diagnostic> {
         let given = &self.conditions.all;
         for (lever, _) in levers::set_levers(given) {
-            let (setting, option) = (lever.name(), lever.container_option().unwrap_or_default());
+            let (setting, option) = (lever.name, lever.container_option.unwrap_or_default());
             let start = format!("{option}=");
             let mut options = self.program.container.iter();
             if !option.is_empty() && options.any(|option| option.starts_with(&start)) {

@@ -16,10 +16,10 @@ pub static SCENARIO_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     let text = include_str!("../scenario.schema.json");
     let mut schema: Value = serde_json::from_str(text).expect("a test generated the schema");
     schema["properties"]["under"] = under_schema();
-    for lever in LEVERS.iter().filter(|lever| lever.flag().is_some()) {
-        let property = &mut schema["properties"][lever.name()];
+    for lever in LEVERS.iter().filter(|lever| lever.flag.is_some()) {
+        let property = &mut schema["properties"][lever.name];
         if property.is_null() {
-            *property = lever_schema(*lever);
+            *property = lever_schema(lever);
         }
     }
     schema

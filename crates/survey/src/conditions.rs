@@ -45,10 +45,10 @@ pub fn variant_conditions(plan: &TrialsPlan, variant: VariantId, host: &Host) ->
         |variant| plan.conditions_of(variant),
     );
     for lever in LEVERS {
-        match (set.get(lever.name()), lever.flag()) {
-            (Some(value), None) => conditions.set_condition(lever.name(), lever.fact(value)),
+        match (set.get(lever.name), lever.flag) {
+            (Some(value), None) => conditions.set_condition(lever.name, lever.fact(value)),
             (Some(value), Some(_)) => conditions.set_fact(lever.fact_name(), lever.fact(value)),
-            (None, Some(_)) => conditions.set_fact(lever.fact_name(), lever.fact_without()),
+            (None, Some(_)) => conditions.set_fact(lever.fact_name(), lever.fact_without),
             (None, None) => {}
         }
     }

@@ -46,14 +46,14 @@ enum UnderValue {
 pub(crate) fn parse_condition(typed: &str) -> Result<(&'static str, String), String> {
     let (name, value) = typed.split_once('=').unwrap_or((typed, ""));
     let lever = find_lever(name).ok_or_else(|| {
-        let names: Vec<&str> = LEVERS.iter().map(|lever| lever.name()).collect();
+        let names: Vec<&str> = LEVERS.iter().map(|lever| lever.name).collect();
         let known = match names.iter().find(|other| is_similar_name(name, other)) {
             Some(similar) => format!("a similar one is `{similar}`"),
             None => format!("it is one of {}", names.join(", ")),
         };
         format!("there is no condition `{}`: {known}", name.to_safe())
     })?;
-    Ok((lever.name(), lever.parse(value)?))
+    Ok((lever.name, lever.parse(value)?))
 }
 
 /// Reads a value of `--under`. A list begins with `plain`, or has a condition after each comma.
@@ -82,12 +82,12 @@ fn parse_under(typed: &str) -> Result<UnderValue, String> {
 
 impl ConditionSettings {
     /// Adds a value, which replaces an earlier one or completes it.
-    fn add_value(&mut self, lever: &dyn Lever, value: String) {
-        let value = match self.all.get(lever.name()) {
-            Some(earlier) => lever.combine(earlier, &value),
+    fn add_value(&mut self, lever: &Lever, value: String) {
+        let value = match self.all.get(lever.name) {
+            Some(earlier) => (lever.combine)(earlier, &value),
             None => value,
         };
-        self.all.set(lever.name(), value);
+        self.all.set(lever.name, value);
     }
 }
 
@@ -106,18 +106,18 @@ impl Args for ConditionSettings {
             .help_heading("Command and environment")
             .hide_short_help(true);
         LEVERS.iter().fold(command.arg(under), |command, lever| {
-            let Some(help) = lever.flag() else {
+            let Some(help) = lever.flag else {
                 return command;
             };
-            let flag = Arg::new(lever.name())
-                .long(lever.name())
+            let flag = Arg::new(lever.name)
+                .long(lever.name)
                 .value_name(help.value)
                 .value_parser(|typed: &str| lever.parse(typed))
                 .help(first_paragraph(help.text))
                 .long_help(help.text)
                 .help_heading(help.heading)
                 .hide_short_help(true);
-            command.arg(match lever.shape() {
+            command.arg(match lever.shape {
                 ValueShape::Table(_) => flag.action(ArgAction::Append),
                 _ => flag,
             })
@@ -145,10 +145,10 @@ impl FromArgMatches for ConditionSettings {
                 UnderValue::Compared(listed) => self.compared.extend_from_slice(listed),
             }
         }
-        for lever in LEVERS.iter().filter(|lever| lever.flag().is_some()) {
-            let values = matches.get_many::<String>(lever.name());
+        for lever in LEVERS.iter().filter(|lever| lever.flag.is_some()) {
+            let values = matches.get_many::<String>(lever.name);
             for value in values.into_iter().flatten() {
-                self.add_value(*lever, value.clone());
+                self.add_value(lever, value.clone());
             }
         }
         Ok(())
@@ -192,7 +192,7 @@ impl<'de> Visitor<'de> for SettingsVisitor {
         let mut settings = ConditionSettings::default();
         while let Some(key) = table.next_key::<String>()? {
             let lever = find_lever(&key);
-            match lever.filter(|lever| self.0 == KeysOf::Under || lever.flag().is_some()) {
+            match lever.filter(|lever| self.0 == KeysOf::Under || lever.flag.is_some()) {
                 None if key == UNDER && self.0 == KeysOf::Scenario => {
                     let under = table.next_value_seed(Self(KeysOf::Under))?;
                     for (lever, value) in provoke_levers::set_levers(&under.all) {
@@ -202,7 +202,7 @@ impl<'de> Visitor<'de> for SettingsVisitor {
                 Some(lever) => {
                     let value = table.next_value_seed(LeverText(lever, None))?;
                     // An empty table sets nothing.
-                    if !value.is_empty() || !matches!(lever.shape(), ValueShape::Table(_)) {
+                    if !value.is_empty() || !matches!(lever.shape, ValueShape::Table(_)) {
                         settings.add_value(lever, value);
                     }
                 }
@@ -216,7 +216,7 @@ impl<'de> Visitor<'de> for SettingsVisitor {
 }
 
 /// Reads a value of a lever, or of a key of its table, as it is stored.
-struct LeverText(&'static dyn Lever, Option<String>);
+struct LeverText(&'static Lever, Option<String>);
 
 impl<'de> DeserializeSeed<'de> for LeverText {
     type Value = String;
@@ -257,7 +257,7 @@ impl<'de> Visitor<'de> for LeverText {
         while let Some(key) = table.next_key::<String>()? {
             let value = table.next_value_seed(Self(self.0, Some(key)))?;
             combined = Some(match combined {
-                Some(earlier) => self.0.combine(&earlier, &value),
+                Some(earlier) => (self.0.combine)(&earlier, &value),
                 None => value,
             });
         }
@@ -270,20 +270,20 @@ impl Serialize for ConditionSettings {
         let mut map = to.serialize_map(None)?;
         let mut under = BTreeMap::new();
         for (lever, value) in provoke_levers::set_levers(&self.all) {
-            if lever.flag().is_none() {
-                under.insert(lever.name(), value);
+            if lever.flag.is_none() {
+                under.insert(lever.name, value);
                 continue;
             }
-            match lever.shape() {
+            match lever.shape {
                 ValueShape::Table(_) => {
                     let entries = value.split(',').filter_map(|entry| entry.split_once('='));
                     let entries: BTreeMap<&str, &str> = entries.collect();
-                    map.serialize_entry(lever.name(), &entries)?;
+                    map.serialize_entry(lever.name, &entries)?;
                 }
                 ValueShape::Count => {
-                    map.serialize_entry(lever.name(), &value.parse::<u64>().unwrap_or(0))?;
+                    map.serialize_entry(lever.name, &value.parse::<u64>().unwrap_or(0))?;
                 }
-                _ => map.serialize_entry(lever.name(), value)?,
+                _ => map.serialize_entry(lever.name, value)?,
             }
         }
         if !under.is_empty() {
@@ -297,7 +297,7 @@ impl Serialize for ConditionSettings {
 fn describe_levers() -> String {
     let lines = LEVERS
         .iter()
-        .map(|lever| format!("  {}: {}", lever.name(), lever.about()));
+        .map(|lever| format!("  {}: {}", lever.name, lever.about));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -306,8 +306,8 @@ pub(crate) fn under_schema() -> Value {
     let levers = LEVERS.iter().map(|lever| {
         let kinds = ["string", "integer", "number", "boolean", "object"];
         (
-            lever.name().to_owned(),
-            json!({ "type": kinds, "description": lever.about() }),
+            lever.name.to_owned(),
+            json!({ "type": kinds, "description": lever.about }),
         )
     });
     json!({
@@ -319,9 +319,9 @@ pub(crate) fn under_schema() -> Value {
 }
 
 /// Returns the schema of the value of a lever in a file.
-pub(crate) fn lever_schema(lever: &dyn Lever) -> Value {
+pub(crate) fn lever_schema(lever: &Lever) -> Value {
     let amount = json!({ "$ref": "#/$defs/LimitValue" });
-    let mut schema = match lever.shape() {
+    let mut schema = match lever.shape {
         ValueShape::Amount => amount,
         ValueShape::Time => json!({ "$ref": "#/$defs/DurationValue" }),
         ValueShape::Name => json!({ "type": "string" }),
@@ -335,7 +335,7 @@ pub(crate) fn lever_schema(lever: &dyn Lever) -> Value {
             })
         }
     };
-    schema["description"] = lever.flag().map_or(lever.about(), |flag| flag.text).into();
+    schema["description"] = lever.flag.map_or(lever.about, |flag| flag.text).into();
     schema
 }
 
@@ -353,8 +353,8 @@ impl schemars::JsonSchema for ConditionSettings {
         // The schemas of levers refer to these.
         generator.subschema_for::<crate::LimitValue>();
         generator.subschema_for::<crate::DurationValue>();
-        let levers = LEVERS.iter().filter(|lever| lever.flag().is_some());
-        let properties = levers.map(|lever| (lever.name().to_owned(), lever_schema(*lever)));
+        let levers = LEVERS.iter().filter(|lever| lever.flag.is_some());
+        let properties = levers.map(|lever| (lever.name.to_owned(), lever_schema(lever)));
         let under = (UNDER.to_owned(), under_schema());
         let properties: Map<String, Value> = properties.chain([under]).collect();
         schemars::json_schema!({ "type": "object", "properties": properties })
