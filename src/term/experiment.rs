@@ -261,7 +261,7 @@ fn cases_hint(state: &State) -> Option<&'static str> {
         return None;
     }
     let runner = find_runner(&trials.variants.first()?.main_actor()?.command)?;
-    Some(runner_named(&runner.name)?.title())
+    Some(runner_named(&runner.name)?.title)
 }
 
 /// Returns the path of a file of a result, or the command that uses it.

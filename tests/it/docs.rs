@@ -135,7 +135,7 @@ fn the_pages_list_every_test_runner() {
     let suites = read(&repository().join("docs/suites.md")).to_lowercase();
     for (runner, value) in RUNNERS.iter().zip(setting_values()) {
         assert!(settings.contains(&format!("`\"{value}\"`")), "{value}");
-        assert!(suites.contains(runner.name()), "{value}");
+        assert!(suites.contains(runner.name), "{value}");
     }
 }
 

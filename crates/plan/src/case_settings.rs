@@ -2,9 +2,7 @@
 
 use super::Scenario;
 use provoke_model::{BugFilter, CaseRunner, CasesPlan, VariantPlan};
-use provoke_runners::{
-    CaseSetup, Runner, describe_known_runners, find_runner, parse_runner, runner_named,
-};
+use provoke_runners::{CaseSetup, describe_known_runners, find_runner, parse_runner, runner_named};
 use provoke_words::diagnostic::{Diagnostic, refuse_at};
 use std::num::NonZeroU32;
 use std::str::FromStr;
@@ -109,7 +107,7 @@ impl Scenario {
         if jobs < 2 || marks.iter().any(|mark| path.contains(mark)) {
             return Ok(());
         }
-        let argument = runner_named(&runner.name).and_then(Runner::argument);
+        let argument = runner_named(&runner.name).and_then(|runner| runner.argument);
         let in_trial = argument.map_or("{dir}", |argument| argument.in_trial);
         Err(refuse_at(
             format!("parallel trials would all write their reports to `{path}`"),

@@ -195,7 +195,7 @@ fn order_commands(
         failing.find(|case| case.order_effect.as_ref().is_some_and(fits))
     };
     let runner = runner_named(&suite.runner);
-    if runner.is_none_or(|runner| runner.list_variable().is_none()) {
+    if runner.is_none_or(|runner| runner.list_variable.is_none()) {
         // More orders distinguish another test from the place.
         let is_open = |effect: &OrderEffect| effect.tests.is_empty();
         let orders = 2 * suite.trials;

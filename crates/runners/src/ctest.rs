@@ -1,14 +1,13 @@
 //! Results of ctest: its output, which names signals, and its XML, which has the output of each test.
 
 use super::collector::CaseCollector;
-use super::command::{REGEX, RunnerCommand, begins_with, escape};
+use super::command::{REGEX, begins_with, escape};
 use super::junit::{self, REPORT};
 use super::lines::read_lines;
-use super::runner::{OrderControl, Runner};
-use super::setup::{CASES_MARK, TrialPlace};
-use super::trial_report::{STDOUT, TrialReport};
+use super::runner::{OrderControl, RUNNER, Runner};
+use super::setup::CASES_MARK;
+use super::trial_report::STDOUT;
 use provoke_model::{CaseEnd, CaseFailure, CaseName, CaseResult, Signal, TrialCases};
-use provoke_words::diagnostic::Diagnostic;
 use std::collections::{HashMap, HashSet};
 use std::io::BufRead;
 use std::time::Duration;
@@ -26,44 +25,30 @@ const EXCEPTIONS: [(&str, Signal); 8] = [
 ];
 
 /// CTest, by its JUnit report and its output.
-pub(crate) struct Ctest;
-
-impl Runner for Ctest {
-    fn name(&self) -> &'static str {
-        "ctest"
-    }
-
-    fn recognize(&self, words: &[String]) -> Option<usize> {
-        begins_with(words, "ctest", &[]).then_some(0)
-    }
-
-    fn order(&self) -> OrderControl {
-        OrderControl::Isolated
-    }
-
-    fn reads_stdout(&self) -> bool {
-        true
-    }
-
-    fn adapt(&self, command: &mut RunnerCommand<'_>, _: &TrialPlace<'_>) -> Result<(), Diagnostic> {
+pub(crate) static CTEST: Runner = Runner {
+    name: "ctest",
+    title: "ctest",
+    recognize: |words| begins_with(words, "ctest", &[]).then_some(0),
+    order: OrderControl::Isolated,
+    reads_stdout: true,
+    adapt: |command, _| {
         command.insert([
             "--output-junit".to_owned(),
             format!("{CASES_MARK}/{REPORT}"),
         ])
-    }
-
-    fn select(&self, case: &CaseName, command: &mut RunnerCommand<'_>) -> Result<(), Diagnostic> {
+    },
+    select: |case, command| {
         command.remove_flag(&["-R", "--tests-regex"]);
         let pattern = format!("^{}$", escape(&case.name, REGEX));
         command.insert(["-R".to_owned(), pattern])
-    }
-
-    fn read(&self, report: &TrialReport<'_>) -> TrialCases {
+    },
+    read: |report| {
         let mut cases = report.read_file(REPORT, junit::read_ctest);
         add_endings(&mut cases, report.read_file(STDOUT, read_output));
         cases
-    }
-}
+    },
+    ..RUNNER
+};
 
 /// Reads the output of ctest, which shows the running tests if ctest was killed.
 pub fn read_output(input: impl BufRead) -> TrialCases {

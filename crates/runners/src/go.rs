@@ -5,16 +5,14 @@
 
 use super::attribution::is_function_of;
 use super::collector::{CaseCollector, join_ends};
-use super::command::{REGEX, RunnerCommand, begins_with, escape};
+use super::command::{REGEX, begins_with, escape};
 use super::lines::{Line, read_lines};
-use super::runner::{OrderControl, Runner};
-use super::setup::TrialPlace;
+use super::runner::{OrderControl, RUNNER, Runner};
 use super::site::parse_site;
 use super::test_output::TestOutput;
 use super::text::clip_message;
-use super::trial_report::{STDOUT, TrialReport};
+use super::trial_report::STDOUT;
 use provoke_model::{CaseEnd, CaseFailure, CaseName, CaseOrder, Site, TrialCases};
-use provoke_words::diagnostic::Diagnostic;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -28,34 +26,13 @@ const MOST_PACKAGES: usize = 10_000;
 const LONGEST_CRASH: usize = 16 << 10;
 
 /// `go test`, by its JSON lines.
-pub(crate) struct Go;
-
-impl Runner for Go {
-    fn name(&self) -> &'static str {
-        "go"
-    }
-
-    fn title(&self) -> &'static str {
-        "go test"
-    }
-
-    fn recognize(&self, words: &[String]) -> Option<usize> {
-        begins_with(words, "go", &["test"]).then_some(1)
-    }
-
-    fn order(&self) -> OrderControl {
-        OrderControl::Seed
-    }
-
-    fn reads_stdout(&self) -> bool {
-        true
-    }
-
-    fn adapt(
-        &self,
-        command: &mut RunnerCommand<'_>,
-        place: &TrialPlace<'_>,
-    ) -> Result<(), Diagnostic> {
+pub(crate) static GO: Runner = Runner {
+    name: "go",
+    title: "go test",
+    recognize: |words| begins_with(words, "go", &["test"]).then_some(1),
+    order: OrderControl::Seed,
+    reads_stdout: true,
+    adapt: |command, place| {
         // With the same files, go reports the result of an earlier run.
         let mut words = vec!["-json".to_owned(), "-count=1".to_owned()];
         match place.order {
@@ -79,21 +56,18 @@ impl Runner for Go {
                 .any(|own| own.starts_with('-') && name_of(own) == name_of(word))
         });
         command.insert(words)
-    }
-
-    fn select(&self, case: &CaseName, command: &mut RunnerCommand<'_>) -> Result<(), Diagnostic> {
+    },
+    select: |case, command| {
         command.remove_flag(&["-run", "--run", "-test.run"]);
         let parts = case.name.split('/');
         let patterns: Vec<String> = parts
             .map(|part| format!("^{}$", escape(part, REGEX)))
             .collect();
         command.insert([format!("-run={}", patterns.join("/"))])
-    }
-
-    fn read(&self, report: &TrialReport<'_>) -> TrialCases {
-        report.read_file(STDOUT, read_go)
-    }
-}
+    },
+    read: |report| report.read_file(STDOUT, read_go),
+    ..RUNNER
+};
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "PascalCase")]

@@ -4,44 +4,23 @@
 //! `Suite.Name`, as in `--gtest_filter`.
 
 use super::collector::{CaseCollector, join_ends};
-use super::command::RunnerCommand;
 use super::lines::read_lines;
-use super::runner::{OrderControl, Runner};
-use super::setup::TrialPlace;
+use super::runner::{OrderControl, RUNNER, Runner};
 use super::site::parse_site;
 use super::test_output::TestOutput;
 use super::text::clip_message;
-use super::trial_report::{STDOUT, TrialReport};
+use super::trial_report::STDOUT;
 use provoke_model::{CaseEnd, CaseFailure, CaseName, CaseOrder, Site, Text, TrialCases};
-use provoke_words::diagnostic::Diagnostic;
 use std::io::BufRead;
 use std::time::Duration;
 
 /// A program with GoogleTest, by its output.
-pub(crate) struct Gtest;
-
-impl Runner for Gtest {
-    fn name(&self) -> &'static str {
-        "gtest"
-    }
-
-    fn title(&self) -> &'static str {
-        "GoogleTest"
-    }
-
-    fn order(&self) -> OrderControl {
-        OrderControl::Seed
-    }
-
-    fn reads_stdout(&self) -> bool {
-        true
-    }
-
-    fn adapt(
-        &self,
-        command: &mut RunnerCommand<'_>,
-        place: &TrialPlace<'_>,
-    ) -> Result<(), Diagnostic> {
+pub(crate) static GTEST: Runner = Runner {
+    name: "gtest",
+    title: "GoogleTest",
+    order: OrderControl::Seed,
+    reads_stdout: true,
+    adapt: |command, place| {
         let seed = match place.order {
             Some(CaseOrder::OfTrial) => "{short_seed}".to_owned(),
             Some(CaseOrder::OfSeed(seed)) => seed.to_string(),
@@ -49,17 +28,14 @@ impl Runner for Gtest {
         };
         let seed = format!("--gtest_random_seed={seed}");
         command.append(["--gtest_shuffle", &seed].map(Text::from))
-    }
-
-    fn select(&self, case: &CaseName, command: &mut RunnerCommand<'_>) -> Result<(), Diagnostic> {
+    },
+    select: |case, command| {
         // Of several filters, GoogleTest uses the last.
         command.append([Text::from(format!("--gtest_filter={}", case.name))])
-    }
-
-    fn read(&self, report: &TrialReport<'_>) -> TrialCases {
-        report.read_file(STDOUT, read_gtest)
-    }
-}
+    },
+    read: |report| report.read_file(STDOUT, read_gtest),
+    ..RUNNER
+};
 
 /// The test that is running.
 struct RunningTest {

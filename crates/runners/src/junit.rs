@@ -11,10 +11,9 @@ use super::file_pattern::find_files;
 use super::limits::{DEEPEST_NESTING, LONGEST_LINE, MOST_BYTES};
 use super::lines::too_large;
 use super::nextest_report;
-use super::runner::{Runner, RunnerArgument};
+use super::runner::{RUNNER, Runner, RunnerArgument};
 use super::site::parse_site;
 use super::text::{clip_message, truncate_text};
-use super::trial_report::TrialReport;
 use provoke_model::{CaseEnd, CaseFailure, CaseName, CaseResult, Site, TrialCases};
 use quick_xml::escape::{resolve_predefined_entity, unescape_with};
 use quick_xml::events::{BytesStart, Event};
@@ -26,35 +25,22 @@ use std::time::Duration;
 pub(crate) const REPORT: &str = "junit.xml";
 
 /// Any program, by the JUnit reports that match a pattern of paths.
-pub(crate) struct Junit;
-
-impl Runner for Junit {
-    fn name(&self) -> &'static str {
-        "junit"
-    }
-
-    fn title(&self) -> &'static str {
-        "the JUnit reports"
-    }
-
-    fn argument(&self) -> Option<RunnerArgument> {
-        Some(RunnerArgument {
-            mark: "GLOB",
-            about: Some("JUnit reports"),
-            required: Some("'reports/*.xml'"),
-            in_trial: "{dir}/*.xml",
-        })
-    }
-
-    fn read(&self, report: &TrialReport<'_>) -> TrialCases {
+pub(crate) static JUNIT: Runner = Runner {
+    name: "junit",
+    title: "the JUnit reports",
+    argument: Some(RunnerArgument {
+        mark: "GLOB",
+        about: Some("JUnit reports"),
+        required: Some("'reports/*.xml'"),
+        in_trial: "{dir}/*.xml",
+    }),
+    read: |report| {
         let pattern = report.pattern.clone().unwrap_or_default();
         report.read_fresh_files(&find_files(&pattern), read_junit)
-    }
-
-    fn describe_missing_report(&self) -> String {
-        format!("{} show no tests", self.title())
-    }
-}
+    },
+    missing_report: Some("the JUnit reports show no tests"),
+    ..RUNNER
+};
 
 /// The program that wrote a report.
 #[derive(Clone, Copy, PartialEq, Eq)]

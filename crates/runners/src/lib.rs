@@ -1,6 +1,6 @@
 //! Readers of the reports of test runners: which cases ran in a trial, and how each ended. Each runner is one file.
 //!
-//! To add one: a file with an implementation of [`Runner`], and a line in [`RUNNERS`]. The values of `--cases`, the help
+//! To add one: a file with a [`Runner`], and a line in [`RUNNERS`]. The values of `--cases`, the help
 //! and the schema follow from it.
 //!
 #![doc = include_str!("../README.md")]
@@ -50,16 +50,16 @@ pub use setup::{CaseSetup, TrialPlace};
 pub use trial_report::{STDOUT, TrialReport};
 
 /// All runners, in the order of the help.
-pub static RUNNERS: &[&dyn Runner] = &[
-    &pytest::Pytest,
-    &nextest::Nextest,
-    &libtest::Libtest,
-    &go::Go,
-    &ctest::Ctest,
-    &gtest::Gtest,
-    &tap::Tap,
-    &junit::Junit,
-    &stream::Jsonl,
+pub static RUNNERS: &[&Runner] = &[
+    &pytest::PYTEST,
+    &nextest::NEXTEST,
+    &libtest::LIBTEST,
+    &go::GO,
+    &ctest::CTEST,
+    &gtest::GTEST,
+    &tap::TAP,
+    &junit::JUNIT,
+    &stream::JSONL,
 ];
 
 /// Kind of the failure of a case that its runner left when it stopped in an orderly way.

@@ -9,16 +9,12 @@ use super::collector::{CaseCollector, join_ends};
 use super::command::{RunnerCommand, cargo_subcommand, file_name, split_runner_words};
 use super::lines::{Line, read_lines};
 use super::nextest_report::parse_panic;
-use super::runner::{OrderControl, Runner};
-use super::setup::{CASES_MARK, CaseSetup, TrialPlace};
+use super::runner::{OrderControl, RUNNER, Runner};
+use super::setup::CASES_MARK;
 use super::site::parse_site;
 use super::text::clip_message;
-use super::trial_report::{STDOUT, TrialReport};
-use provoke_model::{
-    CaseEnd, CaseFailure, CaseName, CaseOrder, CasesPlan, Signal, Site, Text, TrialCases,
-    VariantPlan,
-};
-use provoke_words::diagnostic::Diagnostic;
+use super::trial_report::STDOUT;
+use provoke_model::{CaseEnd, CaseFailure, CaseName, Signal, Site, Text, TrialCases};
 use provoke_words::format_count;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::BufRead;
@@ -85,31 +81,20 @@ const TARGET_FLAGS: [&str; 11] = [
 const LONGEST_OUTPUT: usize = 16 << 10;
 
 /// libtest, by its output.
-pub(crate) struct Libtest;
-
-impl Runner for Libtest {
-    fn name(&self) -> &'static str {
-        "libtest"
-    }
-
-    fn recognize(&self, words: &[String]) -> Option<usize> {
+pub(crate) static LIBTEST: Runner = Runner {
+    name: "libtest",
+    title: "libtest",
+    recognize: |words| {
         let is_binary = words.first().is_some_and(|word| is_test_binary(word));
         if is_binary {
             Some(0)
         } else {
             find_cargo_test(words)
         }
-    }
-
-    fn order(&self) -> OrderControl {
-        OrderControl::Fixed("stable libtest runs its tests in the order of their names")
-    }
-
-    fn reads_stdout(&self) -> bool {
-        true
-    }
-
-    fn adapt(&self, command: &mut RunnerCommand<'_>, _: &TrialPlace<'_>) -> Result<(), Diagnostic> {
+    },
+    order: OrderControl::Fixed("stable libtest runs its tests in the order of their names"),
+    reads_stdout: true,
+    adapt: |command, _| {
         let script = format!("{CASES_MARK}/{SCRIPT}");
         remove_quiet(command);
         if runs_cargo(command) {
@@ -121,21 +106,13 @@ impl Runner for Libtest {
         let binary = command.name_end.unwrap_or(0);
         command.insert_at(binary, ["sh".to_owned(), script, "binary".to_owned()]);
         Ok(())
-    }
-
-    fn set_up(
-        &self,
-        _: &CasesPlan,
-        _: Option<&CaseOrder>,
-        _: &mut VariantPlan,
-        setup: &mut CaseSetup,
-    ) {
+    },
+    set_up: |_, _, _, setup| {
         setup
             .files
             .push((SCRIPT.to_owned(), SCRIPT_TEXT.to_owned()));
-    }
-
-    fn select(&self, case: &CaseName, command: &mut RunnerCommand<'_>) -> Result<(), Diagnostic> {
+    },
+    select: |case, command| {
         let is_cargo = runs_cargo(command);
         let words = split_runner_words(&command.actor.command).words;
         if case.suite == DOCTEST {
@@ -161,13 +138,11 @@ impl Runner for Libtest {
             command.insert(["--tests".to_owned()])?;
         }
         Ok(())
-    }
-
-    fn describe_missing_report(&self) -> String {
-        "libtest reported no tests: the build failed, or the configuration of Cargo names another `runner`".to_owned()
-    }
-
-    fn read(&self, report: &TrialReport<'_>) -> TrialCases {
+    },
+    missing_report: Some(
+        "libtest reported no tests: the build failed, or the configuration of Cargo names another `runner`",
+    ),
+    read: |report| {
         let list_tests = |pid: i32| {
             let mut tests = Vec::new();
             report.read_file(&format!("{pid}.tests"), |list| {
@@ -179,8 +154,9 @@ impl Runner for Libtest {
             tests
         };
         report.read_file(STDOUT, |output| read_libtest(output, list_tests))
-    }
-}
+    },
+    ..RUNNER
+};
 
 /// Returns the index of `test` in `cargo test`.
 fn find_cargo_test(words: &[String]) -> Option<usize> {

@@ -1,12 +1,10 @@
 //! cargo nextest: each test runs in a separate process, and the JUnit report names them.
 
-use super::command::{RunnerCommand, begins_with, cargo_subcommand, escape, split_runner_words};
+use super::command::{begins_with, cargo_subcommand, escape, split_runner_words};
 use super::junit::{self, REPORT};
-use super::runner::{Exclusion, OrderControl, Runner};
-use super::setup::{CASES_MARK, CaseSetup, TrialPlace};
-use super::trial_report::TrialReport;
-use provoke_model::{CaseName, CaseOrder, CasesPlan, Text, TrialCases, VariantPlan};
-use provoke_words::diagnostic::Diagnostic;
+use super::runner::{Exclusion, OrderControl, RUNNER, Runner};
+use super::setup::CASES_MARK;
+use provoke_model::{CaseName, Text};
 
 /// The settings of nextest, in the folder of the reports.
 const CONFIG: &str = "nextest.toml";
@@ -14,18 +12,10 @@ const CONFIG: &str = "nextest.toml";
 const FILTER: &str = r"\),/";
 
 /// cargo-nextest, by its JUnit report.
-pub(crate) struct Nextest;
-
-impl Runner for Nextest {
-    fn name(&self) -> &'static str {
-        "nextest"
-    }
-
-    fn title(&self) -> &'static str {
-        "cargo nextest"
-    }
-
-    fn recognize(&self, words: &[String]) -> Option<usize> {
+pub(crate) static NEXTEST: Runner = Runner {
+    name: "nextest",
+    title: "cargo nextest",
+    recognize: |words| {
         if begins_with(words, "cargo-nextest", &["nextest", "run"]) {
             return Some(2);
         }
@@ -36,47 +26,30 @@ impl Runner for Nextest {
                 Some("run" | "r")
             );
         is_run.then_some(subcommand + 1)
-    }
-
-    fn order(&self) -> OrderControl {
-        OrderControl::Isolated
-    }
-
-    fn exclusion(&self) -> Option<Exclusion> {
-        Some(Exclusion {
-            name: "nextest-filter",
-            write: write_exclusion,
-        })
-    }
-
-    fn adapt(&self, command: &mut RunnerCommand<'_>, _: &TrialPlace<'_>) -> Result<(), Diagnostic> {
+    },
+    order: OrderControl::Isolated,
+    exclusion: Some(Exclusion {
+        name: "nextest-filter",
+        write: write_exclusion,
+    }),
+    adapt: |command, _| {
         let config = format!("provoke:{CASES_MARK}/{CONFIG}");
         command.insert(["--tool-config-file".to_owned(), config])
-    }
-
-    fn set_up(
-        &self,
-        _: &CasesPlan,
-        _: Option<&CaseOrder>,
-        variant: &mut VariantPlan,
-        setup: &mut CaseSetup,
-    ) {
+    },
+    set_up: |_, _, variant, setup| {
         let profile = variant
             .main_actor()
             .map_or_else(|| "default".to_owned(), |main| find_profile(&main.command));
         let config = format!("[profile.{profile}.junit]\npath = \"{CASES_MARK}/{REPORT}\"\n");
         setup.files.push((CONFIG.to_owned(), config));
-    }
-
-    fn select(&self, case: &CaseName, command: &mut RunnerCommand<'_>) -> Result<(), Diagnostic> {
+    },
+    select: |case, command| {
         command.remove_flag(&["-E", "--filterset", "--filter-expr"]);
         command.insert(["-E".to_owned(), write_filter(case)])
-    }
-
-    fn read(&self, report: &TrialReport<'_>) -> TrialCases {
-        report.read_file(REPORT, junit::read_nextest)
-    }
-}
+    },
+    read: |report| report.read_file(REPORT, junit::read_nextest),
+    ..RUNNER
+};
 
 /// Returns an expression for `cargo nextest run -E` that selects a test.
 fn write_filter(case: &CaseName) -> String {

@@ -2,7 +2,7 @@
 
 use super::command::RunnerCommand;
 use super::registry::{runner_named, runner_of};
-use super::runner::{OrderControl, Runner};
+use super::runner::OrderControl;
 use super::selection::select_case;
 use super::setup::{CaseSetup, TrialPlace};
 use provoke_model::{
@@ -23,8 +23,8 @@ impl CaseSetup {
     ) -> Self {
         let mut setup = Self::default();
         if let Ok(runner) = runner_of(plan) {
-            setup.spools_stdout = runner.reads_stdout();
-            runner.set_up(plan, order, variant, &mut setup);
+            setup.spools_stdout = runner.reads_stdout;
+            (runner.set_up)(plan, order, variant, &mut setup);
         }
         setup
     }
@@ -46,7 +46,7 @@ impl CaseSetup {
         };
         let is_main = |actor: &&mut ActorPlan| actor.role == ActorRole::Main;
         for actor in variant.actors.iter_mut().filter(is_main) {
-            runner.adapt(&mut RunnerCommand::new(runner, actor), &place)?;
+            (runner.adapt)(&mut RunnerCommand::new(runner, actor), &place)?;
         }
         Ok(())
     }
@@ -87,7 +87,7 @@ impl CaseSetup {
 
     /// Writes the file that all trials share into `trials`.
     pub fn write_shared_file(plan: &CasesPlan, trials: &Path) -> io::Result<()> {
-        let Some(file) = runner_of(plan).map_err(io::Error::other)?.shared_file() else {
+        let Some(file) = runner_of(plan).map_err(io::Error::other)?.shared_file else {
             return Ok(());
         };
         let folder = trials.join(file.folder);
@@ -97,7 +97,7 @@ impl CaseSetup {
 
     /// Removes this file.
     pub fn remove_shared_file(plan: &CasesPlan, trials: &Path) {
-        if let Some(file) = runner_of(plan).ok().and_then(Runner::shared_file) {
+        if let Some(file) = runner_of(plan).ok().and_then(|runner| runner.shared_file) {
             let _ = files::remove_tree(&trials.join(file.folder));
         }
     }
@@ -106,16 +106,16 @@ impl CaseSetup {
 /// Returns why a runner cannot run its cases in this order, if it cannot.
 pub fn order_obstacle(runner: &CaseRunner, order: &CaseOrder) -> Option<String> {
     let runner = runner_named(&runner.name)?;
-    match runner.order() {
+    match runner.order {
         OrderControl::SeedOrReverse => None,
         OrderControl::Seed if *order != CaseOrder::Reverse => None,
         OrderControl::Seed => Some(format!(
             "{} runs its tests in a random order, but not in the reverse one",
-            runner.title()
+            runner.title
         )),
         OrderControl::Isolated => Some(format!(
             "{} runs each test in a separate process, so the order changes nothing",
-            runner.title()
+            runner.title
         )),
         OrderControl::Fixed(reason) => Some(reason.to_owned()),
     }

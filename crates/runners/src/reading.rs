@@ -21,7 +21,7 @@ pub fn read_cases(
             };
         }
     };
-    let mut cases = runner.read(report);
+    let mut cases = (runner.read)(report);
     let pattern = plan.strip.as_deref().map(regex::bytes::Regex::new);
     if let Some(Ok(pattern)) = pattern {
         cases = join_names(cases, |name| {
@@ -37,7 +37,9 @@ pub fn read_cases(
     }
     let has_ended = !observation.interrupted && observation.lost.is_none();
     if has_ended && cases.results.is_empty() && cases.complaints.is_empty() {
-        cases.complaints.push(runner.describe_missing_report());
+        let missing = runner.missing_report.map(str::to_owned);
+        let complaint = missing.unwrap_or_else(|| format!("{} reported no tests", runner.title));
+        cases.complaints.push(complaint);
     }
     cases
 }

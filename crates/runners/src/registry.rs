@@ -12,26 +12,26 @@ pub fn find_runner(command: &[Text]) -> Option<CaseRunner> {
     let words = split_runner_words(command).words;
     let runner = (0..words.len()).find_map(|first| {
         let mut runners = RUNNERS.iter();
-        runners.find(|runner| runner.recognize(&words[first..]).is_some())
+        runners.find(|runner| (runner.recognize)(&words[first..]).is_some())
     })?;
     Some(CaseRunner {
-        name: runner.name().to_owned(),
+        name: runner.name.to_owned(),
         argument: None,
     })
 }
 
 /// Returns the runner with a name.
-pub fn runner_named(name: &str) -> Option<&'static dyn Runner> {
-    RUNNERS.iter().copied().find(|runner| runner.name() == name)
+pub fn runner_named(name: &str) -> Option<&'static Runner> {
+    RUNNERS.iter().copied().find(|runner| runner.name == name)
 }
 
 /// Returns the forms of lists of cases that a runner leaves out.
 pub fn exclusions() -> impl Iterator<Item = Exclusion> {
-    RUNNERS.iter().filter_map(|runner| runner.exclusion())
+    RUNNERS.iter().filter_map(|runner| runner.exclusion)
 }
 
 /// Returns the runner of a plan; only another version of provoke may know it.
-pub(crate) fn runner_of(plan: &CasesPlan) -> Result<&'static dyn Runner, Diagnostic> {
+pub(crate) fn runner_of(plan: &CasesPlan) -> Result<&'static Runner, Diagnostic> {
     let name = &plan.runner.name;
     runner_named(name).ok_or_else(|| {
         Diagnostic::of_field(
@@ -44,7 +44,7 @@ pub(crate) fn runner_of(plan: &CasesPlan) -> Result<&'static dyn Runner, Diagnos
 
 /// Returns whether each case of a suite runs in a separate process, so that no case can change another one.
 pub fn isolates_cases(runner: &CaseRunner) -> bool {
-    runner_named(&runner.name).is_some_and(|runner| runner.order() == OrderControl::Isolated)
+    runner_named(&runner.name).is_some_and(|runner| runner.order == OrderControl::Isolated)
 }
 
 /// Reads the setting `cases`, but not `auto`.
@@ -61,7 +61,7 @@ pub fn parse_runner(text: &str) -> Result<CaseRunner, String> {
         format!("`{text}` is not a test runner: {values}")
     };
     let runner = runner_named(name).ok_or_else(unknown)?;
-    let argument = match (runner.argument(), argument) {
+    let argument = match (runner.argument, argument) {
         (Some(_), Some(path)) => Some(path.to_owned()),
         (Some(expected), None) if !text.contains(':') => match expected.required {
             Some(example) => {
@@ -83,34 +83,34 @@ pub fn parse_runner(text: &str) -> Result<CaseRunner, String> {
 
 /// Returns the values of the setting `cases`, such as `pytest` and `junit:GLOB`.
 pub fn setting_values() -> impl Iterator<Item = String> {
-    RUNNERS.iter().map(|runner| match runner.argument() {
-        Some(argument) => format!("{}:{}", runner.name(), argument.mark),
-        None => runner.name().to_owned(),
+    RUNNERS.iter().map(|runner| match runner.argument {
+        Some(argument) => format!("{}:{}", runner.name, argument.mark),
+        None => runner.name.to_owned(),
     })
 }
 
 /// Returns the ways to name a runner, for a hint.
 pub fn describe_known_runners() -> String {
-    let values = RUNNERS.iter().map(|runner| match runner.argument() {
+    let values = RUNNERS.iter().map(|runner| match runner.argument {
         Some(argument) => {
             let path = argument.required.unwrap_or(argument.mark);
-            format!("{}:{path}", runner.name())
+            format!("{}:{path}", runner.name)
         }
-        None => runner.name().to_owned(),
+        None => runner.name.to_owned(),
     });
     format!("name it: --cases={}", words::join_names("or", values))
 }
 
 /// Joins the names of runners in sentences, for help texts.
-pub fn titles_of(is_included: impl Fn(&dyn Runner) -> bool) -> String {
-    let included = RUNNERS.iter().filter(|runner| is_included(**runner));
-    words::join_names("and", included.map(|runner| runner.title()))
+pub fn titles_of(is_included: impl Fn(&Runner) -> bool) -> String {
+    let included = RUNNERS.iter().filter(|runner| is_included(runner));
+    words::join_names("and", included.map(|runner| runner.title))
 }
 
 /// Returns the help of the setting `cases`.
 pub fn describe_setting() -> String {
     let values = RUNNERS.iter().zip(setting_values()).map(|(runner, value)| {
-        match runner.argument().and_then(|argument| argument.about) {
+        match runner.argument.and_then(|argument| argument.about) {
             Some(about) => format!("{value} ({about})"),
             None => value,
         }
@@ -165,9 +165,9 @@ mod tests {
     #[test]
     fn a_runner_is_written_as_it_is_read() {
         for runner in RUNNERS {
-            let text = match runner.argument() {
-                Some(argument) => format!("{}:{}", runner.name(), argument.in_trial),
-                None => runner.name().to_owned(),
+            let text = match runner.argument {
+                Some(argument) => format!("{}:{}", runner.name, argument.in_trial),
+                None => runner.name.to_owned(),
             };
             assert_eq!(parse_runner(&text).unwrap().to_string(), text);
         }

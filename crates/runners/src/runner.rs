@@ -1,4 +1,4 @@
-//! Trait of a test runner: how it is recognized, prepared and read.
+//! A test runner: how it is recognized, prepared and read.
 
 use super::command::{RunnerCommand, split_runner_words};
 use super::setup::{CaseSetup, TrialPlace};
@@ -7,99 +7,73 @@ use provoke_model::{ActorPlan, CaseName, CaseOrder, CasesPlan, TrialCases, Varia
 use provoke_words::diagnostic::Diagnostic;
 
 /// A program that runs the tests of a suite, or a format in which any program reports them.
-pub trait Runner: Sync {
+pub struct Runner {
     /// Its name in the setting `cases`.
-    fn name(&self) -> &'static str;
-
+    pub name: &'static str,
     /// Its name in sentences.
-    fn title(&self) -> &'static str {
-        self.name()
-    }
-
+    pub title: &'static str,
     /// The path of its reports, if the setting `cases` names it.
-    fn argument(&self) -> Option<RunnerArgument> {
-        None
-    }
-
+    pub argument: Option<RunnerArgument>,
     /// Returns the index of the last word of its name, if a command has its name at the first of these words.
-    fn recognize(&self, _words: &[String]) -> Option<usize> {
-        None
-    }
-
+    pub(crate) recognize: fn(&[String]) -> Option<usize>,
     /// Who decides in which order it runs its cases.
-    fn order(&self) -> OrderControl {
-        OrderControl::Fixed("provoke cannot change the order of an unknown runner")
-    }
-
+    pub order: OrderControl,
     /// The variable of a plan with the names of the only cases to run, one a line, in their order; `None` if the runner
     /// cannot run such a list.
-    fn list_variable(&self) -> Option<&'static str> {
-        None
-    }
-
+    pub list_variable: Option<&'static str>,
     /// How it leaves out a list of cases.
-    fn exclusion(&self) -> Option<Exclusion> {
-        None
-    }
-
+    pub(crate) exclusion: Option<Exclusion>,
     /// A file that all trials share.
-    fn shared_file(&self) -> Option<SharedFile> {
-        None
-    }
-
+    pub(crate) shared_file: Option<SharedFile>,
     /// Whether its cases are read from the stdout of the trial.
-    fn reads_stdout(&self) -> bool {
-        false
-    }
-
+    pub(crate) reads_stdout: bool,
     /// Adds the arguments and variables that are the same in all trials.
-    fn adapt(
-        &self,
-        _command: &mut RunnerCommand<'_>,
-        _place: &TrialPlace<'_>,
-    ) -> Result<(), Diagnostic> {
-        Ok(())
-    }
-
+    pub(crate) adapt: fn(&mut RunnerCommand<'_>, &TrialPlace<'_>) -> Result<(), Diagnostic>,
     /// Adds what a slot prepares for each trial.
-    fn set_up(
-        &self,
-        _plan: &CasesPlan,
-        _order: Option<&CaseOrder>,
-        _variant: &mut VariantPlan,
-        _setup: &mut CaseSetup,
-    ) {
-    }
-
+    pub(crate) set_up: fn(&CasesPlan, Option<&CaseOrder>, &mut VariantPlan, &mut CaseSetup),
     /// Changes a command so that it runs one case alone.
-    fn select(&self, _case: &CaseName, _command: &mut RunnerCommand<'_>) -> Result<(), Diagnostic> {
+    pub(crate) select: fn(&CaseName, &mut RunnerCommand<'_>) -> Result<(), Diagnostic>,
+    /// Reads the cases of a trial.
+    pub(crate) read: fn(&TrialReport<'_>) -> TrialCases,
+    /// Describes a trial without cases.
+    pub(crate) missing_report: Option<&'static str>,
+}
+
+/// An unknown runner, whose output is not read.
+pub(crate) const RUNNER: Runner = Runner {
+    name: "",
+    title: "",
+    argument: None,
+    recognize: |_| None,
+    order: OrderControl::Fixed("provoke cannot change the order of an unknown runner"),
+    list_variable: None,
+    exclusion: None,
+    shared_file: None,
+    reads_stdout: false,
+    adapt: |_, _| Ok(()),
+    set_up: |_, _, _, _| {},
+    select: |_, command| {
         Err(Diagnostic::of_field(
             "cases",
             format!(
                 "it is not known how {} can run one test alone",
-                self.title()
+                command.title
             ),
             "name the arguments that select one test: --case-args '--only {case}'; `{suite}` is the group of the test",
         ))
-    }
-
-    /// Reads the cases of a trial.
-    fn read(&self, report: &TrialReport<'_>) -> TrialCases;
-
-    /// Describes a trial without cases.
-    fn describe_missing_report(&self) -> String {
-        format!("{} reported no tests", self.title())
-    }
-}
+    },
+    read: |_| TrialCases::default(),
+    missing_report: None,
+};
 
 impl<'a> RunnerCommand<'a> {
     /// Finds the name of a runner in the command of an actor.
-    pub(super) fn new(runner: &dyn Runner, actor: &'a mut ActorPlan) -> Self {
+    pub(super) fn new(runner: &Runner, actor: &'a mut ActorPlan) -> Self {
         let words = split_runner_words(&actor.command).words;
         let name_end =
-            (0..words.len()).find_map(|first| Some(first + runner.recognize(&words[first..])?));
+            (0..words.len()).find_map(|first| Some(first + (runner.recognize)(&words[first..])?));
         Self {
-            title: runner.title(),
+            title: runner.title,
             name_end,
             actor,
         }

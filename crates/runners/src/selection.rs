@@ -16,7 +16,7 @@ pub fn select_case(
     for actor in variant.actors.iter_mut().filter(is_main) {
         let mut command = RunnerCommand::new(runner, actor);
         if plan.select.is_empty() {
-            runner.select(case, &mut command)?;
+            (runner.select)(case, &mut command)?;
         } else {
             let marks = [
                 ("{case}", case.name.as_str()),

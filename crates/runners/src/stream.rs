@@ -6,13 +6,9 @@
 use super::INTERRUPTED;
 use super::collector::{CaseCollector, describe_retries, join_ends};
 use super::lines::{Line, read_lines};
-use super::runner::{Runner, RunnerArgument};
-use super::setup::CaseSetup;
+use super::runner::{RUNNER, Runner, RunnerArgument};
 use super::text::clip_message;
-use super::trial_report::TrialReport;
-use provoke_model::{
-    CaseEnd, CaseFailure, CaseName, CaseOrder, CasesPlan, Site, TrialCases, VariantPlan,
-};
+use provoke_model::{CaseEnd, CaseFailure, CaseName, Site, TrialCases};
 use provoke_words as words;
 use serde::Deserialize;
 use std::io::BufRead;
@@ -24,49 +20,27 @@ pub const STREAM_VARIABLE: &str = "PROVOKE_CASES";
 pub(crate) const STREAM: &str = "stream.jsonl";
 
 /// Any program, by JSON lines in a file.
-pub(crate) struct Jsonl;
-
-impl Runner for Jsonl {
-    fn name(&self) -> &'static str {
-        "jsonl"
-    }
-
-    fn title(&self) -> &'static str {
-        "the JSON lines"
-    }
-
-    fn argument(&self) -> Option<RunnerArgument> {
-        Some(RunnerArgument {
-            mark: "FILE",
-            about: None,
-            required: None,
-            in_trial: "{dir}/tests",
-        })
-    }
-
-    fn set_up(
-        &self,
-        plan: &CasesPlan,
-        _: Option<&CaseOrder>,
-        _: &mut VariantPlan,
-        setup: &mut CaseSetup,
-    ) {
+pub(crate) static JSONL: Runner = Runner {
+    name: "jsonl",
+    title: "the JSON lines",
+    argument: Some(RunnerArgument {
+        mark: "FILE",
+        about: None,
+        required: None,
+        in_trial: "{dir}/tests",
+    }),
+    set_up: |plan, _, _, setup| {
         if plan.runner.report_path().is_none() {
             setup.add_path_variable(STREAM_VARIABLE, STREAM);
         }
-    }
-
-    fn read(&self, report: &TrialReport<'_>) -> TrialCases {
-        match &report.pattern {
-            Some(path) => report.read_fresh_files(std::slice::from_ref(path), read_stream),
-            None => report.read_file(STREAM, read_stream),
-        }
-    }
-
-    fn describe_missing_report(&self) -> String {
-        format!("{} show no tests", self.title())
-    }
-}
+    },
+    read: |report| match &report.pattern {
+        Some(path) => report.read_fresh_files(std::slice::from_ref(path), read_stream),
+        None => report.read_file(STREAM, read_stream),
+    },
+    missing_report: Some("the JSON lines show no tests"),
+    ..RUNNER
+};
 
 /// One line of a stream. Unknown fields are ignored.
 #[derive(Deserialize, Default)]

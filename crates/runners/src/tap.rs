@@ -6,32 +6,20 @@
 use super::collector::{CaseCollector, join_ends};
 use super::limits::{DEEPEST_NESTING, LONGEST_MESSAGE, MOST_CASES};
 use super::lines::read_lines;
-use super::runner::Runner;
+use super::runner::{RUNNER, Runner};
 use super::text::clip_message;
-use super::trial_report::{STDOUT, TrialReport};
+use super::trial_report::STDOUT;
 use provoke_model::{CaseEnd, CaseFailure, CaseName, CaseResult, TrialCases};
 use std::io::BufRead;
 
 /// Any program, by the Test Anything Protocol on its stdout.
-pub(crate) struct Tap;
-
-impl Runner for Tap {
-    fn name(&self) -> &'static str {
-        "tap"
-    }
-
-    fn title(&self) -> &'static str {
-        "the TAP output"
-    }
-
-    fn reads_stdout(&self) -> bool {
-        true
-    }
-
-    fn read(&self, report: &TrialReport<'_>) -> TrialCases {
-        report.read_file(STDOUT, read_tap)
-    }
-}
+pub(crate) static TAP: Runner = Runner {
+    name: "tap",
+    title: "the TAP output",
+    reads_stdout: true,
+    read: |report| report.read_file(STDOUT, read_tap),
+    ..RUNNER
+};
 
 /// A test line.
 struct TapTest {

@@ -8,7 +8,7 @@ use provoke_model::{
 };
 use provoke_plan::{OnlyRule, Scenario, SearchSources};
 use provoke_questions as questions;
-use provoke_runners::{Runner, runner_named, titles_of};
+use provoke_runners::{runner_named, titles_of};
 use provoke_state::State;
 use provoke_words::diagnostic::Diagnostic;
 
@@ -171,13 +171,13 @@ fn check_runner(
         ));
     };
     let runner = runner_named(&cases.runner.name);
-    let title = runner.map_or("an unknown runner", |runner| runner.title());
-    match runner.and_then(Runner::list_variable) {
+    let title = runner.map_or("an unknown runner", |runner| runner.title);
+    match runner.and_then(|runner| runner.list_variable) {
         Some(variable) => Ok((title, variable)),
         None => Err(searched.refuse(
             format!(
                 "earlier tests can be searched with {} only, and not with {title}",
-                titles_of(|runner| runner.list_variable().is_some())
+                titles_of(|runner| runner.list_variable.is_some())
             ),
             "leave tests out yourself: provoke reduce --set A,B,C -- CMD {set}",
         )),

@@ -63,7 +63,7 @@ fn describe_cases() -> String {
 }
 
 fn describe_shuffle() -> String {
-    let runners = titles_of(|runner| runner.order().follows_seed());
+    let runners = titles_of(|runner| runner.order.follows_seed());
     format!(
         "Run the tests of each trial in another random order\n\nThe seed of the trial determines the order. For {runners}. A failure rate in random order differs from that in file order, if tests depend on each other."
     )

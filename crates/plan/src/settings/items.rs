@@ -73,7 +73,7 @@ fn describe_needs() -> String {
 }
 
 fn describe_earlier_tests(text: &str) -> String {
-    let runners = titles_of(|runner| runner.list_variable().is_some());
+    let runners = titles_of(|runner| runner.list_variable.is_some());
     format!("{text} The run must have counted its tests (--cases). For {runners}.")
 }
 

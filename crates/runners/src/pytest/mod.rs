@@ -8,16 +8,11 @@
 //!
 //! [`crate::stream::read_stream`] reads that file.
 
-use super::command::{RunnerCommand, file_name};
-use super::runner::{Exclusion, OrderControl, Runner, SharedFile};
-use super::setup::{CaseSetup, TrialPlace};
+use super::command::file_name;
+use super::runner::{Exclusion, OrderControl, RUNNER, Runner, SharedFile};
 pub use super::stream::STREAM_VARIABLE;
 use super::stream::{STREAM, read_stream};
-use super::trial_report::TrialReport;
-use provoke_model::{
-    ActorPlan, ActorRole, CaseName, CaseOrder, CasesPlan, Text, TrialCases, VariantPlan,
-};
-use provoke_words::diagnostic::Diagnostic;
+use provoke_model::{ActorPlan, ActorRole, CaseName, CaseOrder, Text, VariantPlan};
 use provoke_words::untrusted::shell_word;
 use std::path::Path;
 
@@ -55,14 +50,10 @@ pub fn encode_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// pytest, by the plugin.
-pub(crate) struct Pytest;
-
-impl Runner for Pytest {
-    fn name(&self) -> &'static str {
-        "pytest"
-    }
-
-    fn recognize(&self, words: &[String]) -> Option<usize> {
+pub(crate) static PYTEST: Runner = Runner {
+    name: "pytest",
+    title: "pytest",
+    recognize: |words| {
         let program = words.first()?;
         if matches!(file_name(program), "pytest" | "py.test") {
             return Some(0);
@@ -71,50 +62,26 @@ impl Runner for Pytest {
         let module = 1 + words.iter().skip(1).position(|word| word == "-m")? + 1;
         let is_module = words.get(module).is_some_and(|word| word == "pytest");
         (is_python(program) && is_module).then_some(module)
-    }
-
-    fn order(&self) -> OrderControl {
-        OrderControl::SeedOrReverse
-    }
-
-    fn list_variable(&self) -> Option<&'static str> {
-        Some(SELECTION_VARIABLE)
-    }
-
-    fn exclusion(&self) -> Option<Exclusion> {
-        Some(Exclusion {
-            name: "pytest-deselect",
-            write: write_exclusion,
-        })
-    }
-
-    fn shared_file(&self) -> Option<SharedFile> {
-        Some(SharedFile {
-            folder: PLUGIN_FOLDER,
-            name: PLUGIN_FILE,
-            text: PLUGIN,
-        })
-    }
-
-    fn adapt(
-        &self,
-        command: &mut RunnerCommand<'_>,
-        place: &TrialPlace<'_>,
-    ) -> Result<(), Diagnostic> {
+    },
+    order: OrderControl::SeedOrReverse,
+    list_variable: Some(SELECTION_VARIABLE),
+    exclusion: Some(Exclusion {
+        name: "pytest-deselect",
+        write: write_exclusion,
+    }),
+    shared_file: Some(SharedFile {
+        folder: PLUGIN_FOLDER,
+        name: PLUGIN_FILE,
+        text: PLUGIN,
+    }),
+    adapt: |command, place| {
         let environment = place.environment;
         let folder = place.trials.join(PLUGIN_FOLDER);
         command.prepend_variable(environment, "PYTHONPATH", &folder, ":");
         command.prepend_variable(environment, "PYTEST_PLUGINS", Path::new(PLUGIN_MODULE), ",");
         Ok(())
-    }
-
-    fn set_up(
-        &self,
-        _: &CasesPlan,
-        order: Option<&CaseOrder>,
-        variant: &mut VariantPlan,
-        setup: &mut CaseSetup,
-    ) {
+    },
+    set_up: |_, order, variant, setup| {
         setup.add_path_variable(STREAM_VARIABLE, STREAM);
         match order {
             Some(CaseOrder::OfTrial) => setup.add_variable(SHUFFLE_VARIABLE, "{seed}"),
@@ -125,22 +92,18 @@ impl Runner for Pytest {
             setup.files.push((SELECTION.to_owned(), names));
             setup.add_path_variable(SELECTION_FILE_VARIABLE, SELECTION);
         }
-    }
-
-    fn select(&self, case: &CaseName, command: &mut RunnerCommand<'_>) -> Result<(), Diagnostic> {
+    },
+    select: |case, command| {
         command.set_variable(SELECTION_VARIABLE, case.name.as_str());
         command.set_variable(ALONE_VARIABLE, "1");
         Ok(())
-    }
-
-    fn read(&self, report: &TrialReport<'_>) -> TrialCases {
-        report.read_file(STREAM, read_stream)
-    }
-
-    fn describe_missing_report(&self) -> String {
-        "pytest reported no tests; if another program starts it, such as tox, that program must pass on the variables PYTHONPATH, PYTEST_PLUGINS and PROVOKE_CASES".to_owned()
-    }
-}
+    },
+    read: |report| report.read_file(STREAM, read_stream),
+    missing_report: Some(
+        "pytest reported no tests; if another program starts it, such as tox, that program must pass on the variables PYTHONPATH, PYTEST_PLUGINS and PROVOKE_CASES",
+    ),
+    ..RUNNER
+};
 
 /// Returns arguments that leave tests out.
 fn write_exclusion(names: &[&CaseName]) -> String {
