@@ -41,12 +41,11 @@ const COLUMNS: [&str; 27] = [
 ];
 
 /// A table with one row for each test of a suite.
-pub static CSV_CASES: Exporter = Exporter {
-    name: "csv-cases",
-    about: "Write CSV, one row per test of the suite",
-    is_page: false,
+pub static CSV_CASES: Exporter = Exporter::new(
+    "csv-cases",
+    "Write CSV, one row per test of the suite",
     write,
-};
+);
 
 fn write(
     run: &MaskedRun<'_>,

@@ -49,12 +49,7 @@ pub(super) const COLUMNS: [&str; 34] = [
 ];
 
 /// The rows of the trials as a table, after a header line; see [`TrialRow`].
-pub static CSV: Exporter = Exporter {
-    name: "csv",
-    about: "Write CSV, one row per trial",
-    is_page: false,
-    write,
-};
+pub static CSV: Exporter = Exporter::new("csv", "Write CSV, one row per trial", write);
 
 fn write(
     run: &MaskedRun<'_>,

@@ -17,7 +17,21 @@ pub struct Exporter {
     /// Whether it is a page to look at, with pictures: a private file in the directory of the run by default.
     pub is_page: bool,
     /// Writes a run.
-    pub write: fn(&MaskedRun<'_>, &ExportOptions, &mut dyn io::Write) -> Result<(), ExportError>,
+    pub write: WriteFn,
+}
+
+type WriteFn = fn(&MaskedRun<'_>, &ExportOptions, &mut dyn io::Write) -> Result<(), ExportError>;
+
+impl Exporter {
+    /// Creates a format that is not a page.
+    pub(super) const fn new(name: &'static str, about: &'static str, write: WriteFn) -> Self {
+        Self {
+            name,
+            about,
+            is_page: false,
+            write,
+        }
+    }
 }
 
 /// An error while writing a report.

@@ -25,12 +25,11 @@ pub(super) const OLD_NAMES: [(&str, &str, &str); 14] = [
 ];
 
 /// The whole report as indented JSON; see [`super::Report`].
-pub static JSON: Exporter = Exporter {
-    name: "json",
-    about: "Write the report as JSON to FILE [default: stdout]",
-    is_page: false,
+pub static JSON: Exporter = Exporter::new(
+    "json",
+    "Write the report as JSON to FILE [default: stdout]",
     write,
-};
+);
 
 fn write(
     run: &MaskedRun<'_>,

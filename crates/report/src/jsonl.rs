@@ -6,12 +6,7 @@ use std::io;
 
 /// One line for every trial; see [`super::TrialRow`]. The text of child processes is unchanged, with escapes for characters that
 /// could do harm in a log.
-pub static JSONL: Exporter = Exporter {
-    name: "jsonl",
-    about: "Write JSON Lines, one line per trial",
-    is_page: false,
-    write,
-};
+pub static JSONL: Exporter = Exporter::new("jsonl", "Write JSON Lines, one line per trial", write);
 
 fn write(
     run: &MaskedRun<'_>,

@@ -28,12 +28,7 @@ const SHOWN: usize = 100;
 const LISTED: usize = 12;
 
 /// `JUnit` XML, for CI servers.
-pub static JUNIT: Exporter = Exporter {
-    name: "junit",
-    about: "Write JUnit XML for CI servers",
-    is_page: false,
-    write,
-};
+pub static JUNIT: Exporter = Exporter::new("junit", "Write JUnit XML for CI servers", write);
 
 fn write(
     run: &MaskedRun<'_>,

@@ -25,12 +25,11 @@ pub(super) const FOLDED_FROM: u64 = 10_000;
 const SHOWN: u64 = 1000;
 
 /// `JUnit` XML with a case for each trial.
-pub static JUNIT_TRIALS: Exporter = Exporter {
-    name: "junit-trials",
-    about: "Write JUnit XML, one test case per trial",
-    is_page: false,
+pub static JUNIT_TRIALS: Exporter = Exporter::new(
+    "junit-trials",
+    "Write JUnit XML, one test case per trial",
     write,
-};
+);
 
 fn write(
     run: &MaskedRun<'_>,

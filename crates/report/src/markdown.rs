@@ -25,12 +25,7 @@ use provoke_words::untrusted::shell_word;
 use std::io;
 
 /// Markdown, for an issue.
-pub static MARKDOWN: Exporter = Exporter {
-    name: "md",
-    about: "Write Markdown for a bug report",
-    is_page: false,
-    write,
-};
+pub static MARKDOWN: Exporter = Exporter::new("md", "Write Markdown for a bug report", write);
 
 fn write(
     run: &MaskedRun<'_>,

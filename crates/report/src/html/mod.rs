@@ -45,10 +45,12 @@ const ROWS: usize = 200;
 
 /// A page with pictures.
 pub static HTML: Exporter = Exporter {
-    name: "html",
-    about: "Write a page with pictures to FILE [default: report.html in the directory of the run]",
     is_page: true,
-    write,
+    ..Exporter::new(
+        "html",
+        "Write a page with pictures to FILE [default: report.html in the directory of the run]",
+        write,
+    )
 };
 
 fn write(
