@@ -16,16 +16,9 @@ use super::special::ln_rising;
 /// A probability whose logarithm is below this is zero in floating point.
 const LN_ZERO: f64 = -745.2;
 
-/// Returns the probability that `m` clean runs follow `k0` failures in `n0` runs if the program is unchanged.
-///
-/// Returns 1 when `k0` is 0: clean runs after a baseline without a failure show no change.
-pub fn unchanged_p_value(k0: u64, n0: u64, m: u64) -> f64 {
-    ln_unchanged(k0, n0, m).exp()
-}
-
 /// Returns how many clean runs on the fixed side show at level `alpha` that something changed.
 ///
-/// This is the smallest m with [`unchanged_p_value`] at or below alpha. An exact tie is enough: after one failure in
+/// This is the smallest m with a p-value at or below alpha. An exact tie is enough: after one failure in
 /// one run, 19 clean runs make exactly 5 %. Returns `None` if `k0` is 0, because a failure that was never reproduced
 /// cannot be confirmed as fixed, and if the number does not fit 64 bits.
 ///
@@ -43,7 +36,7 @@ pub fn clean_runs_needed(k0: u64, n0: u64, alpha: f64) -> Option<u64> {
 /// `effect` runs are worth one independent run.
 ///
 /// All three counts are divided by the design effect (see [`super::dependence`]), and the product is extended to
-/// fractional counts as a ratio of gamma functions. An effect of 1 or less gives [`unchanged_p_value`]. The effect is
+/// fractional counts as a ratio of gamma functions. An effect of 1 or less changes nothing. The effect is
 /// an estimate, so the p-value is also an estimate.
 pub fn unchanged_p_value_effective(k0: u64, n0: u64, m: u64, effect: f64) -> f64 {
     ln_unchanged_effective(k0, n0, m, effect).exp()
@@ -138,19 +131,8 @@ pub fn cheapest_baseline(alpha: f64) -> u64 {
     super::convert::count_up((-alpha.ln()).round()).max(1)
 }
 
-/// Returns the probability that a fix which only halves the rate passes `m` clean runs.
-///
-/// Assumes the rate `k0/n0`; the result is for display and is not a test.
-pub fn halved_rate_passes(k0: u64, n0: u64, m: u64) -> f64 {
-    debug_assert!(k0 <= n0);
-    if n0 == 0 {
-        return 1.0;
-    }
-    let halved = real(k0) / real(n0) / 2.0;
-    (real(m) * (-halved).ln_1p()).exp()
-}
-
-/// Returns the logarithm of [`unchanged_p_value`].
+/// Returns the logarithm of the probability that `m` clean runs follow `k0` failures in `n0` runs if the program is
+/// unchanged. It is 0 when `k0` is 0: clean runs after a baseline without a failure show no change.
 ///
 /// The product equals a second one with failures and clean runs exchanged, over j = 1..m of (n0-k0+j)/(n0+j). The
 /// shorter of the two is summed. Near the number of clean runs needed, the shorter one has at most about sqrt(3 n0)
@@ -191,6 +173,10 @@ fn ln_unchanged_effective(k0: u64, n0: u64, m: u64, effect: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn unchanged_p_value(k0: u64, n0: u64, m: u64) -> f64 {
+        ln_unchanged(k0, n0, m).exp()
+    }
 
     /// Computes the formula as the module's documentation writes it.
     fn plain_product(k0: u64, n0: u64, m: u64) -> f64 {
@@ -257,13 +243,6 @@ mod tests {
     #[test]
     fn a_number_beyond_64_bits_is_none() {
         assert_eq!(clean_runs_needed(1, u64::MAX / 2, 0.05), None);
-    }
-
-    #[test]
-    fn a_halved_rate_passes_in_about_a_quarter_of_cases() {
-        let chance = halved_rate_passes(3, 30, 29);
-        assert!((chance - 0.95_f64.powi(29)).abs() < 1e-12);
-        assert!(halved_rate_passes(0, 0, 5) >= 1.0);
     }
 
     #[test]

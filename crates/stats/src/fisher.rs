@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn against_clean_runs_the_test_equals_the_rule_for_a_fix() {
         for (k0, n0, m) in [(3, 30, 50), (1, 10, 190), (100, 1000, 29), (5, 5, 5)] {
-            let rule = super::super::unchanged_p_value(k0, n0, m);
+            let rule = super::super::unchanged_p_value_effective(k0, n0, m, 1.0);
             let test = fisher(k0, n0, 0, m);
             assert!((test.greater / rule - 1.0).abs() < 1e-10, "{k0}/{n0}, {m}");
         }

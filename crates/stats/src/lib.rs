@@ -64,8 +64,8 @@ pub mod trend;
 
 pub use confirm::{
     MoreFailures, cheapest_baseline, clean_runs_needed, clean_runs_needed_effective,
-    clean_runs_to_exclude_half, confirm_mean_runs, halved_rate_passes, unchanged_p_value,
-    unchanged_p_value_effective, worth_more_failures,
+    clean_runs_to_exclude_half, confirm_mean_runs, unchanged_p_value_effective,
+    worth_more_failures,
 };
 pub use convert::{real, spread_of_counts, whole};
 pub use dependence::{Batches, Clumping, Clumps, Dependence, Method, find_clumps, span_p_value};
@@ -79,15 +79,13 @@ pub use interval::{
     Interval, clopper_pearson, clopper_pearson_effective, confidence_sequence,
     confidence_sequence_effective, lower_one_sided, running_interval, upper_one_sided,
 };
-pub use limit::{bounds_at_any_time, ln_evidence_above, ln_evidence_below};
+pub use limit::bounds_at_any_time;
 pub use plan::{
-    RunsPerFailure, chance_to_see, clean_runs_at_known_rate, first_true, runs_for_width,
-    runs_per_failure, runs_to_check_rate, runs_to_see_one,
+    chance_to_see, clean_runs_at_known_rate, first_true, runs_for_width, runs_to_check_rate,
+    runs_to_see_one,
 };
 pub use planned_look::ComparisonLevels;
 pub use pool::{NamedRate, Pool, pool};
 pub use power::{Detectable, detectable_rates, pairs_to_tell};
-pub use race::{
-    race_alpha, race_runs, race_runs_against, race_runs_measured, runs_until_first_failure_anywhere,
-};
+pub use race::{race_alpha, race_runs_against, race_runs_measured};
 pub use trend::{Trend, laplace_trend};

@@ -14,18 +14,6 @@ use super::convert::real;
 use super::interval::{Interval, LARGEST_N};
 use super::special::{LN_SMALLEST, beta_share, bisect_logarithm, ln_beta};
 
-/// Returns the natural logarithm of the evidence that the failure rate is below a limit, after `k` failures in `n` runs.
-pub fn ln_evidence_below(k: u64, n: u64, limit: f64) -> f64 {
-    let (k, n) = scaled(k, n);
-    ln_evidence(k, n - k, limit)
-}
-
-/// Returns the natural logarithm of the evidence that the failure rate is above a limit, after `k` failures in `n` runs.
-pub fn ln_evidence_above(k: u64, n: u64, limit: f64) -> f64 {
-    let (k, n) = scaled(k, n);
-    ln_evidence(n - k, k, 1.0 - limit)
-}
-
 /// Returns the lower and the upper bound of the failure rate, after `k` failures in `n` runs. Each holds at all moments
 /// together with confidence 1-alpha: the rates outside of them have evidence of 1/alpha against them.
 pub fn bounds_at_any_time(k: u64, n: u64, alpha: f64) -> Interval {
@@ -82,6 +70,17 @@ fn scaled(k: u64, n: u64) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Returns the natural logarithm of the evidence that the failure rate is below a limit.
+    fn ln_evidence_below(k: u64, n: u64, limit: f64) -> f64 {
+        let (k, n) = scaled(k, n);
+        ln_evidence(k, n - k, limit)
+    }
+
+    fn ln_evidence_above(k: u64, n: u64, limit: f64) -> f64 {
+        let (k, n) = scaled(k, n);
+        ln_evidence(n - k, k, 1.0 - limit)
+    }
 
     fn passes_needed(limit: f64) -> u64 {
         (1..1000)

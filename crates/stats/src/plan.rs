@@ -1,9 +1,7 @@
 //! Calculates how many runs a question needs.
 
 use super::convert::{count_up, real};
-use super::interval::{
-    LARGEST_N, clopper_pearson, lower_end, lower_one_sided, upper_end, upper_one_sided,
-};
+use super::interval::{LARGEST_N, lower_end, lower_one_sided, upper_end, upper_one_sided};
 
 /// Tolerance for rounding if a product of probabilities meets its limit exactly.
 const TIE: f64 = 1e-12;
@@ -41,29 +39,6 @@ pub fn chance_to_see(p: f64, n: u64) -> f64 {
         1.0
     } else {
         -(real(n) * (-p).ln_1p()).exp_m1()
-    }
-}
-
-/// A rate expressed as "one failure in N runs".
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RunsPerFailure {
-    /// Runs per failure as counted; `None` without a failure.
-    pub estimate: Option<f64>,
-    /// The fewest runs per failure that the counts allow.
-    pub low: f64,
-    /// The most runs per failure that the counts allow; `None` means unlimited.
-    pub high: Option<f64>,
-}
-
-/// Returns the rate of `k` failures in `n` runs as "one failure in N runs".
-///
-/// The ends are the inverted ends of the Clopper-Pearson interval.
-pub fn runs_per_failure(k: u64, n: u64, alpha: f64) -> RunsPerFailure {
-    let interval = clopper_pearson(k, n, alpha);
-    RunsPerFailure {
-        estimate: (k > 0).then(|| real(n) / real(k)),
-        low: interval.hi.recip(),
-        high: (interval.lo > 0.0).then(|| interval.lo.recip()),
     }
 }
 
@@ -162,15 +137,6 @@ mod tests {
             assert!(chance_to_see(p, n) >= 0.95 - 1e-12);
             assert!(chance_to_see(p, n - 1) < 0.95);
         }
-    }
-
-    #[test]
-    fn runs_per_failure_have_no_upper_end_without_a_failure() {
-        let none = runs_per_failure(0, 10, 0.05);
-        assert_eq!((none.estimate, none.high), (None, None));
-        assert!(none.low > 3.0 && none.low < 4.0);
-        let nothing = runs_per_failure(0, 0, 0.05);
-        assert!(nothing.low <= 1.0 && nothing.high.is_none());
     }
 
     #[test]

@@ -10,7 +10,6 @@
 //! trials were used to choose the reference; to count them as well nearly doubles the error of a race between two.
 
 use super::convert::real;
-use super::plan::clean_runs_at_known_rate;
 
 /// Returns the level at which each variant of a race is judged, so that *any* wrong "clean" among `k` variants has
 /// probability `alpha` at most.
@@ -20,21 +19,6 @@ use super::plan::clean_runs_at_known_rate;
 /// are judged by a separate baseline and all may be bad, pass `k + 1`. A single variant has the whole level.
 pub fn race_alpha(k: u64, alpha: f64) -> f64 {
     alpha / real(k.saturating_sub(1).max(1))
-}
-
-/// Returns the mean number of runs in a race of `k` variants of which `clean` never fail and the others fail at the
-/// known rate `p`.
-///
-/// A clean variant takes m runs; a bad one leaves at its first failure, or after m runs. Infinite if `p` is 0.
-pub fn race_runs(p: f64, k: u64, clean: u64, alpha: f64) -> f64 {
-    debug_assert!(clean <= k, "{clean} of {k}");
-    match clean_runs_at_known_rate(p, race_alpha(k, alpha)) {
-        Some(m) => {
-            let bad = k.saturating_sub(clean);
-            real(clean) * real(m) + real(bad) * super::confirm_mean_runs(p, m)
-        }
-        None => f64::INFINITY,
-    }
 }
 
 /// Returns the approximate number of runs of a race that measures its own baseline, if one of `k` variants never fails
@@ -75,15 +59,6 @@ pub fn race_runs_against(k0: u64, n0: u64, effect: f64, k: u64, alpha: f64) -> f
     }
 }
 
-/// Returns the mean number of runs until any of `k` variants fails, if exactly one of them does, at the rate `p`, and
-/// all take turns. Infinite if `p` is 0.
-///
-/// Each of the 1/p - 1 passes of the failing variant takes a round of k runs, and its failure is at any position of the
-/// last round. No order is quicker: as long as none has failed, no variant is more suspicious than another.
-pub fn runs_until_first_failure_anywhere(p: f64, k: u64) -> f64 {
-    real(k) * (p.recip() - 1.0) + f64::midpoint(real(k), 1.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +68,13 @@ mod tests {
             (left - right).abs() <= relative * right,
             "{left} is not {right}"
         );
+    }
+
+    /// Returns the mean number of runs in a race of `k` variants of which one never fails and the others fail at the known
+    /// rate `p`. The clean variant takes m runs; a bad one leaves at its first failure, or after m runs.
+    fn race_runs(p: f64, k: u64) -> f64 {
+        let m = crate::clean_runs_at_known_rate(p, race_alpha(k, 0.05)).unwrap();
+        real(m) + real(k - 1) * crate::confirm_mean_runs(p, m)
     }
 
     #[test]
@@ -111,23 +93,14 @@ mod tests {
             (8, [21.9, 117.0, 396.0]),
         ] {
             for (p, total) in [0.5, 0.1, 0.03].into_iter().zip(totals) {
-                assert_near(race_runs(p, k, 1, 0.05), total, 0.03);
+                assert_near(race_runs(p, k), total, 0.03);
             }
         }
-        assert!(race_runs(0.0, 4, 1, 0.05).is_infinite());
         // Simulated: 99, 334 and 147.
         for (p, k, simulated) in [(0.1, 2, 99.0), (0.03, 2, 334.0), (0.1, 4, 147.0)] {
             assert_near(race_runs_measured(p, k, 0.05), simulated, 0.05);
         }
         assert!(race_runs_measured(0.0, 4, 0.05).is_infinite());
-        assert!(race_runs_against(3, 30, 1.0, 4, 0.05) > race_runs(0.1, 4, 1, 0.05));
-    }
-
-    #[test]
-    fn the_first_failure_is_expected_after_the_computed_runs() {
-        assert_near(runs_until_first_failure_anywhere(1.0, 4), 2.5, 1e-12);
-        assert_near(runs_until_first_failure_anywhere(0.1, 1), 10.0, 1e-12);
-        assert_near(runs_until_first_failure_anywhere(0.1, 4), 38.5, 1e-12);
-        assert!(runs_until_first_failure_anywhere(0.0, 4).is_infinite());
+        assert!(race_runs_against(3, 30, 1.0, 4, 0.05) > race_runs(0.1, 4));
     }
 }

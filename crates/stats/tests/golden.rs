@@ -11,7 +11,7 @@ use provoke_stats as stats;
 use provoke_stats::HostTrials;
 use provoke_stats::cases::{
     CaseCounts, FailureSets, OrderRelation, OrderTable, benjamini_hochberg, runs_to_see_every,
-    selected_alpha, selected_intervals,
+    selected_alpha,
 };
 use provoke_stats::ramp::Ramp;
 use provoke_stats::search::{
@@ -227,7 +227,7 @@ fn confirm_fixed(case: &Case) {
     );
     case.close(
         "p_value_at_needed",
-        stats::unchanged_p_value(k0, n0, needed),
+        stats::unchanged_p_value_effective(k0, n0, needed, 1.0),
         case.real("p_value_at_needed"),
     );
     // The flat rule treats the measured rate as known; if every run failed it needs 1 run.
@@ -242,7 +242,7 @@ fn confirm_fixed(case: &Case) {
 
 fn confirm_p_value(case: &Case) {
     let (k0, n0, m) = (case.count("k0"), case.count("n0"), case.count("clean_runs"));
-    let p_value = stats::unchanged_p_value(k0, n0, m);
+    let p_value = stats::unchanged_p_value_effective(k0, n0, m, 1.0);
     case.close("p_value", p_value, case.real("p_value"));
     let fixed = case.field("decision") == "fixed";
     assert_eq!(p_value <= 0.05, fixed, "{}: decision", case.id());
@@ -329,11 +329,11 @@ fn growth(case: &Case) {
 
 fn runs_per_failure(case: &Case) {
     let (k, n) = (case.count("k"), case.count("n"));
-    let seen = stats::runs_per_failure(k, n, 0.05);
-    case.close_or_none("runs_per_failure", seen.estimate);
-    case.close("low", seen.low, case.real("low"));
-    case.close_or_none("high", seen.high);
+    let interval = stats::clopper_pearson(k, n, 0.05);
     let rate = case.real("k") / case.real("n");
+    case.close_or_none("runs_per_failure", (k > 0).then(|| rate.recip()));
+    case.close("low", interval.hi.recip(), case.real("low"));
+    case.close_or_none("high", (k > 0).then(|| interval.lo.recip()));
     assert_eq!(
         stats::runs_to_see_one(rate, 0.95),
         Some(case.count("runs_to_see_one_95")),
@@ -611,12 +611,12 @@ fn intervals_of_selected_cases(case: &Case) {
     let tested = counts.iter().filter(|counts| counts.trials > 0).count() as u64;
     let alpha = selected_alpha(case.real("alpha"), tested);
     case.close("selected_alpha", alpha, case.real("selected_alpha"));
-    let intervals = selected_intervals(&counts, case.real("alpha"), stats::clopper_pearson);
     let expected = case.field("intervals").as_array().expect("intervals");
-    assert_eq!(intervals.len(), expected.len(), "{}", case.id());
-    for (interval, expected) in intervals.iter().zip(expected) {
-        assert_eq!(interval.is_none(), expected.is_null(), "{}", case.id());
-        if let Some(interval) = interval {
+    assert_eq!(counts.len(), expected.len(), "{}", case.id());
+    for (counts, expected) in counts.iter().zip(expected) {
+        assert_eq!(counts.trials == 0, expected.is_null(), "{}", case.id());
+        if counts.trials > 0 {
+            let interval = stats::clopper_pearson(counts.failures, counts.trials, alpha);
             case.close("lo", interval.lo, expected[0].as_f64().expect("lo"));
             case.close("hi", interval.hi, expected[1].as_f64().expect("hi"));
         }

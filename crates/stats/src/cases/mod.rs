@@ -20,4 +20,4 @@ pub use order::{
     VictimFindings,
 };
 pub use runs::runs_to_see_every;
-pub use selected::{selected_alpha, selected_intervals};
+pub use selected::selected_alpha;

@@ -9,28 +9,9 @@
 //! Intervals of the level 1 - alpha R/m for R selected cases (Benjamini and Yekutieli 2005) are narrower, but limit
 //! only the average over the selected cases. The first row would miss its rate in up to 96 % of suites.
 
-use super::counts::CaseCounts;
 use crate::convert::real;
-use crate::interval::Interval;
 
 /// Returns the alpha of each interval, so that the intervals of all cases hold at once.
 pub fn selected_alpha(alpha: f64, cases: u64) -> f64 {
     alpha / real(cases.max(1))
-}
-
-/// Returns the intervals of the cases that passed or failed; `None` for the others.
-///
-/// `interval` is the interval of one case by the stopping rule of the run: [`crate::clopper_pearson`] for a fixed number
-/// of trials, [`crate::confidence_sequence`] otherwise.
-pub fn selected_intervals(
-    counts: &[CaseCounts],
-    alpha: f64,
-    interval: impl Fn(u64, u64, f64) -> Interval,
-) -> Vec<Option<Interval>> {
-    let cases = counts.iter().filter(|counts| counts.trials > 0).count() as u64;
-    let alpha = selected_alpha(alpha, cases);
-    counts
-        .iter()
-        .map(|counts| (counts.trials > 0).then(|| interval(counts.failures, counts.trials, alpha)))
-        .collect()
 }

@@ -1,6 +1,6 @@
 use provoke_stats::cases::{
     CaseCounts, CasePair, FailureSets, OrderDependence, OrderPart, OrderTable, VictimFindings,
-    changed_cases, runs_to_see_every, selected_alpha, selected_intervals,
+    changed_cases, runs_to_see_every, selected_alpha,
 };
 use provoke_stats::clopper_pearson;
 
@@ -39,20 +39,14 @@ fn measure_misses(
                 }
             }
         }
-        let counts: Vec<CaseCounts> = failures
+        let alpha = selected_alpha(0.05, rates.len() as u64);
+        let is_missed: Vec<bool> = failures
             .iter()
-            .map(|failures| CaseCounts {
-                failures: *failures,
-                trials: trials.into(),
-            })
-            .collect();
-        let intervals = selected_intervals(&counts, 0.05, clopper_pearson);
-        let is_missed: Vec<bool> = intervals
-            .into_iter()
             .zip(rates)
-            .zip(&failures)
-            .filter(|(_, failures)| **failures > 0)
-            .filter_map(|((interval, rate), _)| Some(!interval?.contains(*rate)))
+            .filter(|(failures, _)| **failures > 0)
+            .map(|(failures, rate)| {
+                !clopper_pearson(*failures, trials.into(), alpha).contains(*rate)
+            })
             .collect();
         let missed = is_missed.iter().filter(|is_missed| **is_missed).count() as u64;
         let selected = (is_missed.len() as u64).max(1);
@@ -62,7 +56,6 @@ fn measure_misses(
             .map(|case| (case, failures[case]))
             .max_by_key(|(_, failures)| *failures)
             .unwrap();
-        let alpha = selected_alpha(0.05, rates.len() as u64);
         let is_missed = |alpha: f64| {
             f64::from(u8::from(
                 !clopper_pearson(most, trials.into(), alpha).contains(rates[first]),

@@ -1,5 +1,5 @@
 use provoke_stats::{
-    chance_to_see, clean_runs_at_known_rate, clean_runs_needed, race_alpha, race_runs,
+    chance_to_see, clean_runs_at_known_rate, clean_runs_needed, confirm_mean_runs, race_alpha, real,
 };
 
 use super::chance::{Chance, negative_binomial, share};
@@ -61,7 +61,7 @@ fn a_race_at_a_known_rate_keeps_its_promise_in_the_stated_number_of_runs() {
             });
             assert!(wrong <= most_wrong(), "k {k}, p {p}: {wrong}");
             assert!((runs / total - 1.0).abs() < 0.1, "k {k}, p {p}: {runs}");
-            let stated = race_runs(p, k, 1, ALPHA);
+            let stated = real(m) + real(k - 1) * confirm_mean_runs(p, m);
             assert!((runs / stated - 1.0).abs() < 0.05, "k {k}, p {p}: {runs}");
         }
     }
