@@ -163,19 +163,11 @@ mod tests {
     use super::*;
     use crate::hunt::attempts::after_creator;
     use crate::hunt::examined_failure::ShownFailures;
-    use crate::hunt::held_trials::samples::{addresses, examination, point};
+    use crate::hunt::held_trials::samples::{addresses, examination, learned_point, point};
     use provoke_model::{CreationSide, LearnedPoint};
 
     fn held_trials_at(addresses: &[u64]) -> HeldTrials {
-        let learned = addresses.iter().map(|address| LearnedPoint {
-            point: point(*address),
-            thread: 1,
-            function: 0,
-            accesses_memory: true,
-            name: None,
-            line: None,
-            is_library: false,
-        });
+        let learned = addresses.iter().copied().map(learned_point);
         let mut held_trials = HeldTrials::default();
         let learned: Vec<LearnedPoint> = learned.collect();
         held_trials.points.add_reached(&learned);
@@ -283,11 +275,8 @@ mod tests {
         let creation = LearnedPoint {
             point: creator.clone(),
             thread: 0,
-            function: 0,
             accesses_memory: false,
-            name: None,
-            line: None,
-            is_library: false,
+            ..learned_point(0)
         };
         held_trials.points.add_reached(&[creation]);
         let single = examination(&[1], 7);

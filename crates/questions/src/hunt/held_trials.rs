@@ -469,13 +469,26 @@ pub(super) mod samples {
     use super::*;
     use crate::hunt::attempts::hold_at;
     use crate::search::SearchedFailure;
-    use provoke_model::{CodePoint, EvidenceDepth, Failure, Signature, SignatureId};
+    use provoke_model::{CodePoint, EvidenceDepth, Failure, LearnedPoint, Signature, SignatureId};
 
     pub(in crate::hunt) fn point(address: u64) -> HoldPoint {
         HoldPoint::Code(CodePoint {
             object: "/program".into(),
             address,
         })
+    }
+
+    /// Returns an instruction that accesses memory, in a thread that the program started.
+    pub(in crate::hunt) fn learned_point(address: u64) -> LearnedPoint {
+        LearnedPoint {
+            point: point(address),
+            thread: 1,
+            function: 0,
+            accesses_memory: true,
+            name: None,
+            line: None,
+            is_library: false,
+        }
     }
 
     /// Returns the failure of a program that exits with this code, without a message.

@@ -288,7 +288,7 @@ pub(super) fn has_spent_search_time(state: &State) -> bool {
 mod tests {
     use super::*;
     use crate::hunt::examined_failure::ShownFailures;
-    use crate::hunt::held_trials::samples::{addresses, examination, point};
+    use crate::hunt::held_trials::samples::{addresses, examination, learned_point, point};
     use provoke_model::{CreationSide, LearnedPoint};
 
     /// Returns the addresses of the holds that are examined when the search has seen these trials.
@@ -352,13 +352,10 @@ mod tests {
     #[test]
     fn in_large_code_the_function_of_a_promising_hold_is_searched_first() {
         let entry = |function: u64, thread: u32| LearnedPoint {
-            point: point(function),
             thread,
             function,
             accesses_memory: false,
-            name: None,
-            line: None,
-            is_library: false,
+            ..learned_point(function)
         };
         let mut held_trials = HeldTrials::default();
         let entries = [entry(0x10, 0), entry(0x20, 1), entry(0x30, 2)];

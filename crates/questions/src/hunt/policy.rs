@@ -535,24 +535,14 @@ fn next_pair(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use provoke_model::{CodePoint, CreationSide, HuntQuestion, LearnedPoint, Occurrence};
+    use crate::hunt::held_trials::samples::{learned_point, point};
+    use provoke_model::{CreationSide, HuntQuestion, LearnedPoint, Occurrence};
 
     #[test]
     fn after_single_holds_points_of_new_threads_are_tried_with_their_creators() {
-        let point = |thread: u32| {
-            HoldPoint::Code(CodePoint {
-                object: "/program".into(),
-                address: u64::from(thread),
-            })
-        };
         let learned = [0, 1].map(|thread| LearnedPoint {
-            point: point(thread),
             thread,
-            function: 0,
-            accesses_memory: true,
-            name: None,
-            line: None,
-            is_library: false,
+            ..learned_point(thread.into())
         });
         let mut memory = HuntMemory::new(&HuntQuestion::default());
         memory.held_trials.points.add_reached(&learned);

@@ -88,20 +88,11 @@ impl HeldTrials {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hunt::held_trials::samples::{addresses, point};
-    use provoke_model::LearnedPoint;
+    use crate::hunt::held_trials::samples::{addresses, learned_point, point};
 
     #[test]
     fn leading_points_are_tried_at_several_arrivals_and_then_in_pairs() {
-        let learned = [1, 2, 3].map(|address| LearnedPoint {
-            point: point(address),
-            thread: 1,
-            function: 0,
-            accesses_memory: true,
-            name: None,
-            line: None,
-            is_library: false,
-        });
+        let learned = [1, 2, 3].map(learned_point);
         let mut held_trials = HeldTrials::default();
         held_trials.points.add_reached(&learned);
         assert!(held_trials.untried_leading(|_| true).is_none());

@@ -72,21 +72,14 @@ fn with_watches(holds: &[Hold]) -> Vec<Hold> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use provoke_model::{CodePoint, HuntQuestion, LearnedPoint};
+    use crate::hunt::held_trials::samples::learned_point;
+    use provoke_model::{HuntQuestion, LearnedPoint};
 
     #[test]
     fn each_point_that_accesses_memory_is_watched_once() {
         let learned = |address: u64, accesses_memory: bool| LearnedPoint {
-            point: HoldPoint::Code(CodePoint {
-                object: "/program".into(),
-                address,
-            }),
-            thread: 1,
-            function: 0,
             accesses_memory,
-            name: None,
-            line: None,
-            is_library: false,
+            ..learned_point(address)
         };
         let mut memory = HuntMemory::new(&HuntQuestion::default());
         let points = [learned(1, true), learned(2, false), learned(3, true)];
