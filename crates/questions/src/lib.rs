@@ -199,6 +199,14 @@ pub trait QuestionKind: PlannedQuestion + Send {
     }
 }
 
+/// Returns the memory of a question before its first trial; an empty one if there is nothing to learn.
+fn boxed_memory(memory: Option<impl Memory + 'static>) -> Box<dyn Memory> {
+    match memory {
+        Some(memory) => Box::new(memory),
+        None => Box::new(()),
+    }
+}
+
 /// A baseline with which trials are compared.
 #[derive(Clone, Copy, Debug)]
 pub struct ComparedBaseline<'a> {

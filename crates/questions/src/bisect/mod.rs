@@ -20,7 +20,7 @@ pub use memory::CandidateBuilds;
 pub(crate) use policy::search_trials;
 pub use policy::{BisectPolicy, BisectProgress};
 
-use super::{Policy, QuestionKind, search};
+use super::{Policy, QuestionKind, boxed_memory, search};
 use crate::answer::{AnswerContext, AnswerKind};
 use memory::BisectMemory;
 use provoke_model::{Goal, TrialsPlan, VariantId};
@@ -36,10 +36,9 @@ impl QuestionKind for BisectKind {
 
     fn begin_memory(&self, goal: &Goal, trials: &TrialsPlan) -> Box<dyn Memory> {
         let question = goal.question.as_bisect();
-        match question.and_then(|question| BisectMemory::new(goal, trials, &question.search)) {
-            Some(memory) => Box::new(memory),
-            None => Box::new(()),
-        }
+        boxed_memory(
+            question.and_then(|question| BisectMemory::new(goal, trials, &question.search)),
+        )
     }
 
     fn default_trial_limit(&self, state: &State) -> Option<u64> {

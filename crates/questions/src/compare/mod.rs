@@ -20,7 +20,7 @@ pub use race::{RacePolicy, VariantVerdict};
 pub use rates::RatesPolicy;
 pub(crate) use rates::evidence_threshold;
 
-use super::{ComparedBaseline, Policy, QuestionKind};
+use super::{ComparedBaseline, Policy, QuestionKind, boxed_memory};
 use crate::answer::{AnswerContext, AnswerKind};
 use contrast::CompareMemory;
 use provoke_model::{CompareGoal, CompareQuestion, Goal, TrialsPlan};
@@ -56,10 +56,7 @@ impl QuestionKind for CompareKind {
     }
 
     fn begin_memory(&self, goal: &Goal, trials: &TrialsPlan) -> Box<dyn Memory> {
-        match asked_rates(goal) {
-            Some(question) => Box::new(CompareMemory::new(trials, question)),
-            None => Box::new(()),
-        }
+        boxed_memory(asked_rates(goal).map(|question| CompareMemory::new(trials, question)))
     }
 
     fn lines_before_start(&self, state: &State) -> Vec<String> {

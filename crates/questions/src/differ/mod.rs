@@ -16,7 +16,7 @@ pub use answer::DifferAnswer;
 pub use policy::DifferPolicy;
 pub(super) use policy::record_all;
 
-use super::{Policy, QuestionKind};
+use super::{Policy, QuestionKind, boxed_memory};
 use crate::answer::{AnswerContext, AnswerKind};
 pub(super) use memory::{DifferMemory, Recording};
 use provoke_model::{Goal, HoldPoint, TrialsPlan};
@@ -81,10 +81,8 @@ impl QuestionKind for DifferKind {
     }
 
     fn begin_memory(&self, goal: &Goal, _: &TrialsPlan) -> Box<dyn Memory> {
-        match goal.question.as_differ() {
-            Some(question) => Box::new(DifferMemory::new(question)),
-            None => Box::new(()),
-        }
+        let question = goal.question.as_differ();
+        boxed_memory(question.map(DifferMemory::new))
     }
 
     fn explores(&self) -> bool {

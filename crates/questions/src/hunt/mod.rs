@@ -32,7 +32,7 @@ pub use races::{RaceReport, RaceSide};
 pub use window::WindowLine;
 
 use super::search::SearchedFailure;
-use super::{FailureCounts, Policy, QuestionKind};
+use super::{FailureCounts, Policy, QuestionKind, boxed_memory};
 use crate::answer::{AnswerContext, AnswerKind};
 use memory::HuntMemory;
 use provoke_model::{Goal, Hold, TrialsPlan};
@@ -51,10 +51,8 @@ impl QuestionKind for HuntKind {
     }
 
     fn begin_memory(&self, goal: &Goal, _: &TrialsPlan) -> Box<dyn Memory> {
-        match goal.question.as_hunt() {
-            Some(question) => Box::new(HuntMemory::new(question)),
-            None => Box::new(()),
-        }
+        let question = goal.question.as_hunt();
+        boxed_memory(question.map(HuntMemory::new))
     }
 
     fn lines_before_start(&self, state: &State) -> Vec<String> {

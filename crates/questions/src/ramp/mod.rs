@@ -12,7 +12,7 @@ pub use answer::{LoadLevelReport, OtherKindReport, RampAnswer};
 pub use policy::RampPolicy;
 pub use refusals::{RefusalCounts, RefusalReport};
 
-use super::{Policy, QuestionKind};
+use super::{Policy, QuestionKind, boxed_memory};
 use crate::answer::{AnswerContext, AnswerKind};
 use memory::RampMemory;
 use provoke_model::{Goal, TrialsPlan};
@@ -28,10 +28,7 @@ impl QuestionKind for RampKind {
 
     fn begin_memory(&self, goal: &Goal, trials: &TrialsPlan) -> Box<dyn Memory> {
         let question = goal.question.as_ramp();
-        match question.and_then(|question| RampMemory::new(trials, question)) {
-            Some(memory) => Box::new(memory),
-            None => Box::new(()),
-        }
+        boxed_memory(question.and_then(|question| RampMemory::new(trials, question)))
     }
 
     fn forecasts_trials(&self) -> bool {

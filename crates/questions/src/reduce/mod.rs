@@ -8,7 +8,7 @@ mod policy;
 pub use answer::{NeededItem, ReduceAnswer};
 pub use policy::ReducePolicy;
 
-use super::{Policy, QuestionKind, search};
+use super::{Policy, QuestionKind, boxed_memory, search};
 use crate::answer::{AnswerContext, AnswerKind};
 use memory::ReduceMemory;
 use provoke_model::{Goal, TrialsPlan, VariantId};
@@ -24,10 +24,8 @@ impl QuestionKind for ReduceKind {
     }
 
     fn begin_memory(&self, goal: &Goal, trials: &TrialsPlan) -> Box<dyn Memory> {
-        match goal.question.as_reduce() {
-            Some(question) => Box::new(ReduceMemory::new(goal, trials, question)),
-            None => Box::new(()),
-        }
+        let question = goal.question.as_reduce();
+        boxed_memory(question.map(|question| ReduceMemory::new(goal, trials, question)))
     }
 
     fn expects_untestable(&self) -> bool {
