@@ -6,6 +6,18 @@ use provoke_model::{
 };
 use std::collections::BTreeSet;
 
+/// Signals, and the texts that a shell prints when a child dies of them.
+const SHELL_WORDS: [(i32, &str); 8] = [
+    (4, "Illegal instruction"),
+    (6, "Aborted"),
+    (7, "Bus error"),
+    (8, "rithmetic exception"), // dash; bash prints "Floating point exception"
+    (9, "Killed"),
+    (11, "Segmentation fault"),
+    (15, "Terminated"),
+    (31, "Bad system call"),
+];
+
 /// Returns how a service ended before its load did. Every exit code is then a failure.
 pub(super) fn end_of_life(
     service: &ActorObservation,
@@ -82,7 +94,9 @@ fn judge_container_ending(
 fn judge_exit_code(code: i32, last_words: &str) -> FailureKind {
     let shell_signal = Signal(code.saturating_sub(128));
     if (1..=31).contains(&shell_signal.0) {
-        let has_message = shell_words(shell_signal).is_some_and(|words| last_words.contains(words));
+        let has_message = SHELL_WORDS
+            .iter()
+            .any(|(signal, words)| *signal == shell_signal.0 && last_words.contains(words));
         let evidence = if has_message {
             SignalEvidence::ShellMessage { code }
         } else {
@@ -103,21 +117,6 @@ fn judge_exit_code(code: i32, last_words: &str) -> FailureKind {
         };
     }
     FailureKind::Exit { code }
-}
-
-/// Returns the text that a shell prints when a child dies of this signal.
-fn shell_words(signal: Signal) -> Option<&'static str> {
-    Some(match signal.0 {
-        4 => "Illegal instruction",
-        6 => "Aborted",
-        7 => "Bus error",
-        8 => "rithmetic exception", // dash; bash prints "Floating point exception"
-        9 => "Killed",
-        11 => "Segmentation fault",
-        15 => "Terminated",
-        31 => "Bad system call",
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! compilers add. Calls that are on every stack, or whose names differ between machines, are
 //! skipped.
 
-use super::skipped::{ANYWHERE, AT_THE_TOP, COMPILED_IN, PYTHON, RUNTIME};
+use super::skipped::{ANYWHERE, AT_THE_TOP, CLOSURE_CALLS, COMPILED_IN, PYTHON, RUNTIME};
 use provoke_messages::{SourceOwner, bare_name};
 use provoke_model::Frame;
 use std::path::Path;
@@ -58,16 +58,15 @@ impl StackCall {
         if !self.named {
             return PYTHON.contains(&module);
         }
-        ANYWHERE.iter().any(|glue| fits_pattern(&self.name, glue))
+        let mut glue = ANYWHERE.iter().chain(COMPILED_IN);
+        glue.any(|glue| fits_pattern(&self.name, glue))
     }
 
     /// Returns whether the call is glue code that is compiled into every program together with the
     /// function that it calls.
     fn is_shared_glue(&self) -> bool {
-        self.named
-            && COMPILED_IN
-                .iter()
-                .any(|glue| fits_pattern(&self.name, glue))
+        let mut glue = COMPILED_IN.iter().chain([&CLOSURE_CALLS]);
+        self.named && glue.any(|glue| fits_pattern(&self.name, glue))
     }
 
     /// Returns whether the call has a function name, not only an offset.

@@ -137,12 +137,14 @@ pub(super) const COMPILED_IN: &[&str] = &[
     "std::panic::catch_unwind",
     "std::panicking::try*",
     "std::panicking::catch_unwind*",
-    "core::ops::function::*",
     "core::panic::unwind_safe::AssertUnwindSafe::call_once",
     "alloc::boxed::Box::call_once",
 ];
 
-/// Functions that are on stacks without relation to the failure.
+/// The same for calls of closures, of which only some functions are glue on each stack.
+pub(super) const CLOSURE_CALLS: &str = "core::ops::function::*";
+
+/// Functions that are on stacks without relation to the failure, besides [`COMPILED_IN`].
 pub(super) const ANYWHERE: &[&str] = &[
     // Entry and exit points.
     "start_thread",
@@ -164,8 +166,6 @@ pub(super) const ANYWHERE: &[&str] = &[
     "_init",
     "__do_global_dtors_aux",
     "execute_native_thread_routine",
-    "std::thread::_*",
-    "std::__invoke*",
     // CPython functions between two Python functions.
     "_PyEval_*",
     "PyEval_Eval*",
@@ -197,17 +197,9 @@ pub(super) const ANYWHERE: &[&str] = &[
     "pythread_wrapper",
     // Rust.
     "std::rt::lang_start*",
-    "std::sys::backtrace::__rust_begin_short_backtrace",
-    "std::sys_common::backtrace::__rust_begin_short_backtrace",
-    "std::panic::catch_unwind",
-    "std::panicking::try*",
-    "std::panicking::catch_unwind*",
     "__rust_try",
     "core::ops::function::FnOnce::call_once*",
     "core::ops::function::FnMut::call_mut*",
     "core::ops::function::Fn::call*",
-    "alloc::boxed::Box::call_once",
-    "std::thread::*",
     "std::sys::*thread_start",
-    "core::panic::unwind_safe::AssertUnwindSafe::call_once",
 ];
