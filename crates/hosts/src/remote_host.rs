@@ -333,6 +333,16 @@ mod tests {
     use super::*;
     use provoke_model::{ActorObservation, Hang, TrialSettings};
 
+    fn host(awaited: AwaitedReplies) -> RemoteHost {
+        RemoteHost {
+            name: "h1".to_owned(),
+            limits: limits(),
+            orders: Register::default(),
+            awaited: Arc::new(Register::new(awaited)),
+            reader: Register::default(),
+        }
+    }
+
     fn limits() -> Arc<Register<ReplyLimits>> {
         let limits = ReplyLimits::of_settings(TrialSettings::default());
         Arc::new(Register::new(limits))
@@ -344,13 +354,7 @@ mod tests {
         awaited: AwaitedReplies,
         replies: Vec<WorkerReply>,
     ) -> (Vec<(TrialId, Observation)>, Option<String>) {
-        let host = RemoteHost {
-            name: "h1".to_owned(),
-            limits: limits(),
-            orders: Register::default(),
-            awaited: Arc::new(Register::new(awaited)),
-            reader: Register::default(),
-        };
+        let host = host(awaited);
         let trials = [7, 8].map(trial);
         let reported = Arc::new(Register::new(Vec::new()));
         let reports = Arc::clone(&reported);
@@ -449,13 +453,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_host_that_does_not_reply_to_a_hook_is_lost() {
-        let host = RemoteHost {
-            name: "h1".to_owned(),
-            limits: limits(),
-            orders: Register::default(),
-            awaited: Arc::default(),
-            reader: Register::default(),
-        };
+        let host = host(AwaitedReplies::default());
         let (_halt, halt) = watch::channel(StopUrgency::No);
         let began = Instant::now();
         let result = host.run_hook(None, "true".into(), halt).await;
@@ -467,13 +465,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_host_that_does_not_kill_a_trial_or_a_hook_is_lost_soon() {
-        let host = RemoteHost {
-            name: "h1".to_owned(),
-            limits: limits(),
-            orders: Register::default(),
-            awaited: Arc::default(),
-            reader: Register::default(),
-        };
+        let host = host(AwaitedReplies::default());
         let (_halt, halt) = watch::channel(StopUrgency::Now);
         let began = Instant::now();
         let hook = host.run_hook(None, "true".into(), halt.clone());
@@ -489,13 +481,7 @@ mod tests {
     /// Waits until a reply is overdue, while a message arrives in parts of 2 MiB, one a minute. It is one that the host was
     /// asked for, or not.
     async fn wait_for_message(is_wanted: bool) -> Duration {
-        let host = RemoteHost {
-            name: "h1".to_owned(),
-            limits: limits(),
-            orders: Register::default(),
-            awaited: Arc::default(),
-            reader: Register::default(),
-        };
+        let host = host(AwaitedReplies::default());
         let began = Instant::now();
         let arriving = async {
             for _ in 0..10 {
