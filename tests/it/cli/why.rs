@@ -312,3 +312,25 @@ fn conditions_of_another_failure_than_that_of_plain_trials_are_found() {
         assert!(output.stdout.contains(part), "{part}: {output}");
     }
 }
+
+#[test]
+fn conditions_that_only_matter_together_are_named() {
+    let sandbox = Sandbox::new();
+    let script = "test $(umask) = 0022 || test \"$TZ\" = UTC || exit 7";
+    let flags = words("--try umask,tz,columns --env TZ=UTC --seed 1 -j 2 -- sh -c");
+    let (report, output) = sandbox.run_with_report("why", &[flags, vec![script]].concat());
+    let answer = &report["answer"]["why"];
+    insta::assert_snapshot!(answer["sentence"].as_str().unwrap(), @"It fails under umask=077 with tz=America/St_Johns: 6 of 6 trials failed, and 0 of 6 without them");
+    assert!(
+        output
+            .stdout
+            .contains("each of them is needed: without one of them, 0 of 4 trials failed"),
+        "{output}"
+    );
+    let reproduce = "--under 'umask=077' --under 'tz=";
+    assert!(output.stdout.contains(reproduce), "{output}");
+    let conditions = answer["conditions"].as_array().unwrap();
+    let joint = conditions.last().unwrap();
+    assert_eq!(joint["parts"].as_array().map(Vec::len), Some(2), "{output}");
+    assert_eq!(joint["trials_without_one"], 4);
+}
