@@ -67,7 +67,7 @@ impl LoopState<'_, '_> {
             drop_evidence(&folder, &mut observation);
         }
         if let Some(hook) = &observation.conclude {
-            let text = format!("the `conclude` command failed: {:?}", hook.ending);
+            let text = format!("the `conclude` command failed: {}", hook.ending);
             self.emit_warning(text);
         }
         if let Some(first_words) = &mut self.first_words {

@@ -13,6 +13,8 @@ const REPEATS: usize = 2;
 /// Trials without a condition that must all lack the outcome, if the condition is needed; and as many with it alone, if
 /// others are needed, too.
 pub const TRIALS_WITHOUT: usize = 4;
+/// Inconclusive trials without a condition at which the search is given up.
+const INCONCLUSIVE: usize = 8;
 
 /// A search for the needed ones of several conditions.
 #[derive(Debug, Clone)]
@@ -35,6 +37,8 @@ enum Stage {
         rest: Vec<usize>,
         /// Trials without the first of them, which lacked the outcome.
         trials: usize,
+        /// Inconclusive trials so far.
+        inconclusive: usize,
     },
     /// Tries each of the needed conditions alone.
     Alone(Vec<usize>),
@@ -87,6 +91,7 @@ impl JointSearch {
                         needed,
                         rest,
                         trials: 0,
+                        inconclusive: 0,
                     }
                 } else {
                     Stage::Over(Vec::new())
@@ -96,8 +101,13 @@ impl JointSearch {
                 needed,
                 rest,
                 trials,
+                inconclusive,
             } => {
-                *trials += 1;
+                if outcomes.contains(&Outcome::NotCounted) {
+                    *inconclusive += 1;
+                } else {
+                    *trials += 1;
+                }
                 if is_same {
                     rest.remove(0);
                     *trials = 0;
@@ -105,7 +115,9 @@ impl JointSearch {
                     needed.push(rest.remove(0));
                     *trials = 0;
                 }
-                if rest.is_empty() {
+                if *inconclusive == INCONCLUSIVE {
+                    self.stage = Stage::Over(Vec::new());
+                } else if rest.is_empty() {
                     let needed = std::mem::take(needed);
                     self.stage = match needed.len() {
                         0 | 1 => Stage::Over(needed),
@@ -189,6 +201,18 @@ mod tests {
             }
         };
         assert_eq!(needed, [9]);
+    }
+
+    #[test]
+    fn inconclusive_trials_do_not_show_that_a_condition_is_needed() {
+        let mut search = JointSearch::new(vec![4, 9], Outcome::Failed);
+        assert_eq!(search.learn(&[Outcome::Failed; 2]), None);
+        for _ in 1..INCONCLUSIVE {
+            assert_eq!(search.learn(&[Outcome::NotCounted]), None);
+            assert_eq!(search.next_trials(), [[9]]);
+        }
+        assert_eq!(search.learn(&[Outcome::NotCounted]), Some(&[][..]));
+        assert!(search.next_trials().is_empty());
     }
 
     #[test]
