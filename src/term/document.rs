@@ -93,7 +93,7 @@ mod tests {
 
     fn comparison(differences: Vec<FactDifference>) -> RunComparison {
         RunComparison {
-            significant_failures: [None; 2],
+            significant_failures: [None, Some(11)],
             format: 1,
             left: run("a", 3),
             right: run("b", 0),
@@ -126,7 +126,8 @@ mod tests {
         ]);
         let text = format_documents(&[all.document(false)], Some(80));
         insta::assert_snapshot!(console::strip_ansi_codes(&text), @r"
-        The failure rates do not differ significantly (Fisher's exact test: p = 0.24).
+        The failure rates do not differ significantly (Fisher's exact test: p = 0.24);
+          a significant difference would be at least 11 of the 30 trials of B.
           A  a  3 of 30 failed (10 %), on tower
           B  b  0 of 30 failed (0 %), on tower
           unlikely to matter: OLDPWD (--all shows them)

@@ -63,6 +63,7 @@ impl LoopState<'_, '_> {
             tracing::debug!(target: "trial", id = id.0, with_cores, "keep the evidence");
             let executor = &self.driver.executor;
             executor.keep_output(trial.slot, folder, with_cores).await;
+            self.kept_cores.count_arrived(&mut observation);
         } else {
             drop_evidence(&folder, &mut observation);
         }

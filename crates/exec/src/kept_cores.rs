@@ -17,7 +17,10 @@ const SHARE: u64 = 4;
 /// Cores that were kept so far.
 #[derive(Debug, Default)]
 pub struct KeptCores {
+    /// Bytes of the cores of failures, without those that were added last.
     bytes: u64,
+    /// Bytes of the cores that were added last. They may be those that another host reports.
+    last: u64,
     signatures: BTreeSet<SignatureId>,
 }
 
@@ -35,6 +38,7 @@ impl KeptCores {
         let sizes = cores.filter_map(|core| files::metadata_itself(&core).ok());
         Self {
             bytes: sizes.map(|metadata| metadata.blocks() * 512).sum(),
+            last: 0,
             signatures: BTreeSet::new(),
         }
     }
@@ -56,6 +60,7 @@ impl KeptCores {
         });
         let free = folder.and_then(|folder| host::free_space(&folder));
         let is_known = self.signatures.contains(&signature);
+        self.settle(0);
         let kept_bytes = self.bytes.saturating_add(bytes);
         let why_not = if !is_known && self.signatures.len() >= SIGNATURES {
             Some(format!("{SIGNATURES} different failures have cores"))
@@ -73,9 +78,23 @@ impl KeptCores {
         };
         if why_not.is_none() {
             self.signatures.insert(signature);
-            self.bytes = kept_bytes;
+            self.last = bytes;
         }
         why_not
+    }
+
+    /// Counts the cores that were added last again, now that those of another host have arrived.
+    pub fn count_arrived(&mut self, observation: &mut Observation) {
+        let sizes = all_cores(observation).map(|core| size_on_disk(core).unwrap_or(0));
+        let arrived = sizes.sum::<u64>();
+        let missing = self.last.saturating_sub(arrived);
+        self.settle(missing);
+    }
+
+    /// Adds the last cores, of which some bytes are missing, to the others.
+    fn settle(&mut self, missing: u64) {
+        let last = std::mem::take(&mut self.last);
+        self.bytes = self.bytes.saturating_add(last.saturating_sub(missing));
     }
 }
 
@@ -124,8 +143,12 @@ fn core_size(core: &CoreObservation) -> u64 {
     if core.file.as_os_str().is_empty() {
         return 0;
     }
+    size_on_disk(core).unwrap_or(core.size)
+}
+
+fn size_on_disk(core: &CoreObservation) -> Option<u64> {
     let metadata = files::metadata_itself(Path::new(core.file.as_os_str()));
-    metadata.map_or(core.size, |metadata| metadata.blocks() * 512)
+    Some(metadata.ok()?.blocks() * 512)
 }
 
 #[cfg(test)]
@@ -173,6 +196,7 @@ mod tests {
             ),
             None
         );
+        kept.settle(0);
         let again = KeptCores::of_interrupted_run(folder.path());
         assert_eq!(again.bytes, kept.bytes);
         kept.bytes = BYTES;
@@ -181,5 +205,24 @@ mod tests {
             &mut observation_with_core(folder.path(), 102),
         );
         assert_eq!(refused.unwrap(), "the cores of a run take up at most 8 GiB");
+    }
+
+    #[test]
+    fn a_core_that_does_not_arrive_takes_no_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut kept = KeptCores::default();
+        let core = CoreObservation {
+            file: folder.path().join("core.7").as_path().into(),
+            size: 1 << 20,
+            ..CoreObservation::default()
+        };
+        let mut observation = Observation {
+            cores: vec![core],
+            ..Observation::default()
+        };
+        assert_eq!(kept.add_failure(SignatureId(1), &mut observation), None);
+        assert_eq!(kept.last, 1 << 20);
+        kept.count_arrived(&mut observation);
+        assert_eq!((kept.bytes, kept.last), (0, 0));
     }
 }
