@@ -9,8 +9,8 @@ use provoke_model::{EvidenceDepth, Site, VariantId};
 use provoke_questions::{DescribedVariants, PooledBaseline, Verdict};
 use provoke_report::{
     CapturedFailure, CountRange, LateTrial, Report, SignatureReport, VariantReport,
-    captured_failures, count_ranges, group_failures, headlines, host_lines, host_table,
-    last_stderr_line, next_commands, source_line,
+    captured_failures, count_ranges, describe_last_lines, group_failures, headlines, host_lines,
+    host_table, next_commands, source_line,
 };
 use provoke_words as words;
 use provoke_words::document::{Place, SuggestedCommand, Tone};
@@ -249,9 +249,8 @@ fn groups_of(screen: &mut Screen, variant: &VariantReport, folder: &Path) {
         // Otherwise a stack or a message of the program is shown.
         let depth = group.signature.depth;
         if matches!(depth, EvidenceDepth::Status | EvidenceDepth::Kernel)
-            && let Some(line) = last_stderr_line(folder, &trials)
+            && let Some(text) = describe_last_lines(folder, &trials)
         {
-            let text = format!("last line of stderr: {}", words::sanitize_line(&line));
             screen.push_text(8, &style(text).dim().to_string());
         }
     }

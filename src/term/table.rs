@@ -65,8 +65,10 @@ pub(super) fn push_table_at(indent: usize, screen: &mut Screen, table: &Table) {
     if let Some(folded) = &table.folded {
         push_lines(screen, &layout.row(&folded.sum, false));
     }
-    if !table.legend.is_empty() {
-        screen.push_text(indent, &faint(&table.legend.join("; ")));
+    let legend = table.legend.iter().copied();
+    let legend: Vec<&str> = legend.filter(|text| layout.explains(text)).collect();
+    if !legend.is_empty() {
+        screen.push_text(indent, &faint(&legend.join("; ")));
     }
 }
 
@@ -95,6 +97,17 @@ struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
+    /// Returns whether a line of the legend explains something that is shown: `pass, fail: median time` explains two columns.
+    fn explains(&self, legend: &str) -> bool {
+        let heads = legend.split_once(": ").map_or("", |(heads, _)| heads);
+        let width_of = |head: &str| {
+            let index = self.columns.iter().position(|column| column.head == head)?;
+            Some(self.widths[index])
+        };
+        let named: Option<Vec<usize>> = heads.split(", ").map(width_of).collect();
+        named.is_none_or(|widths| widths.iter().any(|width| *width > 0))
+    }
+
     fn new(table: &'a Table, room: Option<usize>) -> Self {
         let columns = &table.columns;
         let sum = table.folded.iter().map(|folded| folded.sum.as_slice());

@@ -84,7 +84,7 @@ pub(crate) use load_plan::{load_assumptions, load_summary};
 pub use markdown::{MARKDOWN, export_short_summary, summarize_document};
 pub use masked::{Masked, MaskedRun};
 pub use next_commands::next_commands;
-pub use output::last_stderr_line;
+pub use output::describe_last_lines;
 pub use rates::{RateTest, check_conditions, compare_failures, test_rates};
 pub use row::{TrialClass, TrialRow};
 pub use shared_failures::{CapturedFailure, captured_failures};

@@ -1,6 +1,7 @@
 //! Reads the end of the kept output of a trial, with secrets masked.
 
 use provoke_journal::Secrets;
+use provoke_messages::normalise_line;
 use provoke_sys::files;
 use provoke_words as words;
 use std::io;
@@ -9,15 +10,51 @@ use std::path::{Path, PathBuf};
 /// Maximum number of bytes shown of a stream of a trial, from its end.
 const OUTPUT: u64 = 8 * 1024;
 
-/// Returns the last line of stderr of the first of these trials whose stderr is in the directory of their run.
-pub fn last_stderr_line(folder: &Path, trials: &[u64]) -> Option<String> {
+/// Maximum number of trials whose last lines are read.
+const TRIALS: usize = 10;
+/// Maximum number of different last lines that are named.
+const LINES: usize = 3;
+
+/// Describes the last lines of stderr of these trials, of those whose stderr is in the directory of their run. Lines that
+/// differ in more than numbers may come from different failures.
+pub fn describe_last_lines(folder: &Path, trials: &[u64]) -> Option<String> {
     let secrets = Secrets::default();
-    let text = trials.iter().find_map(|trial| {
+    let texts = trials.iter().filter_map(|trial| {
         let folder = folder.join("trials").join(trial.to_string());
         read_stream_end(&folder, "stderr", &secrets)
-    })?;
-    let line = text.lines().rfind(|line| !line.trim().is_empty())?;
-    Some(line.trim().to_owned())
+    });
+    let mut known: Vec<(String, String, u64)> = Vec::new();
+    for text in texts.take(TRIALS) {
+        let Some(line) = text.lines().rfind(|line| !line.trim().is_empty()) else {
+            continue;
+        };
+        let kind = normalise_line(line.trim());
+        match known.iter_mut().find(|(other, ..)| *other == kind) {
+            Some((.., count)) => *count += 1,
+            None => known.push((kind, words::sanitize_line(line.trim()), 1)),
+        }
+    }
+    known.sort_by_key(|(.., count)| std::cmp::Reverse(*count));
+    match known.as_slice() {
+        [] => None,
+        [(_, line, _)] => Some(format!("last line of stderr: {line}")),
+        _ => {
+            let trials: u64 = known.iter().map(|(.., count)| count).sum();
+            let lines = known.iter().take(LINES);
+            let lines: Vec<String> = lines
+                .map(|(_, line, count)| format!("{line} ({count}x)"))
+                .collect();
+            let more = match known.len() - lines.len() {
+                0 => String::new(),
+                more => format!("; and {more} more"),
+            };
+            Some(format!(
+                "perhaps {} failures: last lines of stderr of {trials} trials: {}{more}",
+                known.len(),
+                lines.join("; ")
+            ))
+        }
+    }
 }
 
 /// Returns the end of a stream of a trial, of each process that wrote to it.

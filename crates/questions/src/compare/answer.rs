@@ -18,7 +18,8 @@ use provoke_survey::{
     distinguishing_facts_of_variants, fact_lines,
 };
 use provoke_words as words;
-use provoke_words::document::Table;
+use provoke_words::document::{SuggestedCommand, Table};
+use provoke_words::untrusted::SafeText;
 use serde::Serialize;
 
 /// Maximum number of lines about distinguishing facts, and of names or values in each.
@@ -410,6 +411,20 @@ impl AnswerText for CompareAnswer {
         lines.extend(self.suggest_floor());
         lines.extend(self.suggest_trials());
         lines
+    }
+
+    fn commands(&self, _: &SafeText) -> Vec<SuggestedCommand> {
+        // Those that passed may fail less often.
+        let any = |is_so: fn(VariantVerdict) -> bool| {
+            let mut variants = self.variants.iter();
+            variants.any(|variant| is_so(variant.standing))
+        };
+        let fails = any(|verdict| verdict == VariantVerdict::Fails);
+        let is_mixed = fails && any(VariantVerdict::has_passed);
+        let is_mixed = is_mixed && self.find == CompareGoal::Failing;
+        let rates =
+            SuggestedCommand::new("compare their rates", "repeat this with --find different");
+        is_mixed.then_some(rates).into_iter().collect()
     }
 
     fn tables(&self, variants: &[VariantSummary], confidence: f64) -> Vec<Table> {

@@ -143,7 +143,7 @@ impl ContrastReport {
         } else if max == observed {
             String::new()
         } else {
-            format!(" (at most {max})")
+            format!(" (at most {max} points)")
         };
         format!(
             "{} fails {} often than {}, by about {observed} points{bounds}",

@@ -114,6 +114,8 @@ pub(super) fn describe_detectable(state: &State) -> String {
     let trials = words::format_count(pairs, "trial");
     match example {
         None => format!("{trials} of each variant are too few to detect even large differences"),
-        Some(fall) => format!("{trials} of each variant detect {fall} ({DETECTED})"),
+        Some(fall) => {
+            format!("{trials} of each variant detect, for example, {fall} ({DETECTED})")
+        }
     }
 }

@@ -597,13 +597,12 @@ fn missing_passing_trials(state: &State, ramp: &Known) -> Option<u64> {
         .map(|forecast| forecast.of_level(lower_index))
 }
 
-/// Returns the total number of trials of the search.
+/// Returns the total number of trials of the search, with those that say nothing about a level.
 fn total_trials_needed(state: &State, ramp: &Known) -> Option<u64> {
     let remaining = ramp
         .forecast_trials(&RampPolicy::search_rule(state))?
         .total_trials();
-    let level_runs = ramp.trials_by_level().iter().map(|trials| trials.runs);
-    (remaining > 0).then(|| level_runs.sum::<u64>() + remaining)
+    (remaining > 0).then(|| state.completed_trials() + remaining)
 }
 
 /// Finds two levels of which the higher fails significantly less often: of all pairs, the one with the smallest
