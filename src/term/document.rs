@@ -126,8 +126,8 @@ mod tests {
         ]);
         let text = format_documents(&[all.document(false)], Some(80));
         insta::assert_snapshot!(console::strip_ansi_codes(&text), @r"
-        The failure rates do not differ significantly (Fisher's exact test: p = 0.24);
-          a significant difference would be at least 11 of the 30 trials of B.
+        The failure rates do not differ significantly (Fisher's exact test: p = 0.24); a
+          significant difference would be at least 11 of the 30 trials of B.
           A  a  3 of 30 failed (10 %), on tower
           B  b  0 of 30 failed (0 %), on tower
           unlikely to matter: OLDPWD (--all shows them)
