@@ -325,8 +325,11 @@ impl AnswerText for WhyAnswer {
                 ));
             }
         }
+        // Conditions that are needed together are all causes.
+        let is_joint = matches!(self.all_found().as_slice(), [one] if one.parts.len() > 1);
         lines.extend(self.causes.iter().map(|cause| match self.causes.len() {
             1 => format!("cause: {cause}"),
+            _ if is_joint => format!("cause: {cause}"),
             _ => format!("possible cause: {cause}"),
         }));
         lines.extend(self.failing_references());
