@@ -306,15 +306,15 @@ impl HuntAnswer {
     }
 }
 
-/// Returns where threads are held: `a thread is held at a.c:7, and another one at a.c:9`.
+/// Returns where threads are held: `threads are held at a.c:7 and at a.c:9`, which may be the same thread.
 fn places_in_words(places: &[HeldPlace]) -> String {
     let names: Vec<&str> = places.iter().map(|held_place| &*held_place.place).collect();
     match names[..] {
         [first, second] if first == second => format!("two threads are held {first}"),
-        [first, second, third] => {
-            format!("a thread is held {first}, another one {second}, and a third one {third}")
+        [ref others @ .., last] if !others.is_empty() => {
+            format!("threads are held {} and {last}", others.join(", "))
         }
-        _ => format!("a thread is held {}", names.join(", and another one ")),
+        _ => format!("a thread is held {}", names.concat()),
     }
 }
 
