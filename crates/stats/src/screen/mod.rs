@@ -54,14 +54,11 @@ use schedule::Schedule;
 /// A search for the conditions under which a program fails.
 #[derive(Debug, Clone)]
 pub struct Screen {
-    conditions: Vec<Condition>,
     schedule: Schedule<Outcome>,
     levels: Levels,
     evidence: Evidence,
     /// Number of trials of halves at the last claim.
     halves_at_claim: usize,
-    /// The first condition that the round has not reached.
-    round_begin: usize,
     is_repeat_over: bool,
     joint_searches: Vec<JointSearch>,
     tests: Vec<PairTest>,
@@ -74,11 +71,9 @@ impl Screen {
     pub fn new(conditions: Vec<Condition>, alpha: f64, limits: Limits, seed: u64) -> Self {
         Self {
             evidence: Evidence::new(conditions.len()),
-            conditions,
-            schedule: Schedule::new(limits, seed),
+            schedule: Schedule::new(conditions, limits, seed),
             levels: Levels::new(alpha),
             halves_at_claim: 0,
-            round_begin: 0,
             is_repeat_over: false,
             joint_searches: Vec::new(),
             tests: Vec::new(),
@@ -112,7 +107,9 @@ impl Screen {
             ScreenPhase::Seeds(_) => self.learn_from_seeds(block),
             ScreenPhase::Halves => {
                 for (set, outcome) in block.into_ended() {
-                    self.evidence.halves.record(set, outcome, &self.conditions);
+                    self.evidence
+                        .halves
+                        .record(set, outcome, &self.schedule.conditions);
                 }
             }
             ScreenPhase::Joint => {
@@ -178,7 +175,9 @@ impl Screen {
                 let tests = self.tests.iter();
                 let claimed = tests.filter(|test| test.state == PairTestState::Claimed);
                 let claimed: Vec<&[usize]> = claimed.map(|test| &*test.conditions).collect();
-                self.evidence.halves.leave_out(&claimed, &self.conditions);
+                self.evidence
+                    .halves
+                    .leave_out(&claimed, &self.schedule.conditions);
                 self.begin_dose();
             }
         }
@@ -241,7 +240,7 @@ impl Screen {
         let halves = self
             .evidence
             .halves
-            .whole_contrast(condition, &self.conditions);
+            .whole_contrast(condition, &self.schedule.conditions);
         ConditionResult {
             verdict: ConditionVerdict::new(pairs, singles.trials + halves[0].trials > 0),
             singles,

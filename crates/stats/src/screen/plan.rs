@@ -1,7 +1,5 @@
 //! Chooses the trials of the next block.
 
-use rand::RngExt as _;
-use rand_pcg::Pcg64Mcg;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
@@ -9,55 +7,21 @@ use super::Screen;
 use super::condition::{Condition, ConditionRole};
 use super::dose::{DoseSearch, STEP_TRIALS};
 use super::evidence::Evidence;
-use super::halves::draw_half;
 use super::joint::JointSearch;
 use super::pairs::{Direction, PairTest, PairTestState};
 use super::result::ScreenPhase;
+use super::schedule::{PlannedBlock, plan_plain, plan_singles};
 use super::seeds::SeedTest;
 use crate::convert::real;
 
-/// A phase and the sets of its next trials.
-pub(super) type PlannedBlock = (ScreenPhase, Vec<Vec<usize>>);
-
-/// Number of plain trials at the beginning.
-const PLAIN: usize = 3;
 /// Number of plain trials after which they are assumed not to differ.
 const MOST_PLAIN: u64 = 20;
-/// Number of single conditions between plain trials.
-pub(super) const BETWEEN_PLAIN: usize = 5;
 /// If more families than this differ from plain trials, their conditions are tried again before a test.
 const DIFFERENT_FAMILIES: usize = 3;
-/// Number of trials of halves after which candidates are looked for.
-pub(super) const CHUNK: usize = 8;
 /// Maximum number of trials of halves: if plain trials differ, if they do not, and after a claim.
 pub(super) const HALVES_MIXED: usize = 128;
 pub(super) const HALVES_CONSTANT: usize = 64;
 const HALVES_AFTER_CLAIM: usize = 32;
-/// How often harsh conditions are tried alone between chunks of halves.
-pub(super) struct HarshTrials {
-    /// Number of conditions after a chunk.
-    pub(super) conditions: usize,
-    /// Number of trials after which a condition is not tried again.
-    pub(super) most: u64,
-}
-
-impl HarshTrials {
-    /// If plain trials do not differ, few trials show an effect, so each condition gets some.
-    pub(super) fn new(is_mixed: bool) -> Self {
-        if is_mixed {
-            Self {
-                conditions: 2,
-                most: 10,
-            }
-        } else {
-            Self {
-                conditions: 4,
-                most: 3,
-            }
-        }
-    }
-}
-
 /// Evidence (twice the log-likelihood ratio, as a number of standard deviations) for a candidate: if plain trials do not
 /// differ; if they do, at first, and after many halves.
 pub(super) const CANDIDATE_CONSTANT: f64 = 1.9;
@@ -69,50 +33,6 @@ const LATE: usize = 100;
 const JOINT_SEARCHES: usize = 3;
 /// A ladder is searched if the outcome under the condition, and that of its reference, is as sure as this.
 const SURE: f64 = 0.8;
-
-/// Returns the first trials of a screen.
-pub(super) fn first_trials() -> Vec<Vec<usize>> {
-    vec![Vec::new(); PLAIN]
-}
-
-/// Returns trials under single conditions, with plain trials between and at the end.
-pub(super) fn singles_with_plain(conditions: &[usize]) -> Vec<Vec<usize>> {
-    let mut sets = Vec::new();
-    for chunk in conditions.chunks(BETWEEN_PLAIN) {
-        sets.extend(chunk.iter().map(|&condition| vec![condition]));
-        sets.push(Vec::new());
-    }
-    sets
-}
-
-/// Returns pairs of a trial under these conditions and one under their references, each in random order; at least one.
-pub(super) fn draw_pairs(
-    conditions: &[usize],
-    references: &[usize],
-    count: usize,
-    random: &mut Pcg64Mcg,
-) -> Vec<Vec<usize>> {
-    let pairs = (0..count.max(1)).flat_map(|_| {
-        let mut pair = [conditions.to_vec(), references.to_vec()];
-        if random.random_bool(0.5) {
-            pair.reverse();
-        }
-        pair
-    });
-    pairs.collect()
-}
-
-/// Returns the conditions with a role.
-pub(super) fn conditions_with(
-    conditions: &[Condition],
-    has_role: impl Fn(ConditionRole) -> bool,
-) -> Vec<usize> {
-    let conditions = conditions.iter().enumerate();
-    conditions
-        .filter(|(_, condition)| has_role(condition.role))
-        .map(|(index, _)| index)
-        .collect()
-}
 
 /// Returns the evidence that makes a condition a candidate.
 pub(super) fn candidate_threshold(evidence: &Evidence) -> f64 {
@@ -129,9 +49,7 @@ impl Screen {
         let planned = if self.schedule.remaining_trials() < 2 {
             None
         } else if self.evidence.plain.trials == 0 {
-            self.evidence
-                .may_repeat_plain()
-                .then(|| (ScreenPhase::Plain, first_trials()))
+            self.evidence.may_repeat_plain().then(plan_plain)
         } else {
             self.plan_pairs()
                 .or_else(|| self.plan_dose())
@@ -152,14 +70,7 @@ impl Screen {
         if test.state != PairTestState::Open {
             return None;
         }
-        let shams = test.conditions.iter();
-        let shams = shams.filter_map(|&condition| self.conditions[condition].sham);
-        let shams: BTreeSet<usize> = shams.collect();
-        let references: Vec<usize> = shams.into_iter().collect();
-        let count = self.schedule.limits.parallel / 2;
-        let mut random = self.schedule.random();
-        let sets = draw_pairs(&test.conditions, &references, count, &mut random);
-        Some((ScreenPhase::Pairs(test.conditions.clone()), sets))
+        Some(self.schedule.plan_pairs(&test.conditions))
     }
 
     /// Begins the search of the ladder of a condition that is claimed alone.
@@ -174,15 +85,13 @@ impl Screen {
             Direction::Raises => (test.with, test.without),
             Direction::Removes => (test.without, test.with),
         };
-        let steps = self.conditions_with(|role| role == ConditionRole::Step { of: condition });
+        let steps = self
+            .schedule
+            .conditions_with(ConditionRole::Step { of: condition });
         if failing.rate() >= SURE && passing.rate() <= 1.0 - SURE && !steps.is_empty() {
             let search = DoseSearch::new(condition, test.direction, steps);
             self.doses.push(search);
         }
-    }
-
-    fn conditions_with(&self, has_role: impl Fn(ConditionRole) -> bool) -> Vec<usize> {
-        conditions_with(&self.conditions, has_role)
     }
 
     /// Returns the trials of the next step of a ladder.
@@ -195,17 +104,9 @@ impl Screen {
 
     /// Returns the next single conditions of the round; only harsh ones if plain trials differ.
     fn plan_round(&mut self) -> Option<PlannedBlock> {
-        let mut conditions = self.conditions_with(|role| role == ConditionRole::Tried);
-        conditions.retain(|&condition| {
-            let is_needed = self.conditions[condition].is_harsh || !self.evidence.plain.is_mixed();
-            is_needed && condition >= self.round_begin
-        });
-        conditions.truncate(BETWEEN_PLAIN);
-        self.round_begin = conditions
-            .last()
-            .map_or(self.conditions.len(), |last| last + 1);
-        let sets = singles_with_plain(&conditions);
-        (!sets.is_empty()).then_some((ScreenPhase::Round, sets))
+        let is_mixed = self.evidence.plain.is_mixed();
+        let is_needed = |condition: &Condition| condition.is_harsh || !is_mixed;
+        self.schedule.plan_round(is_needed)
     }
 
     /// Returns the conditions that differ from plain trials, if they are many.
@@ -216,11 +117,13 @@ impl Screen {
         self.is_repeat_over = true;
         let mut different = self.open_conditions();
         different.retain(|&condition| self.evidence_of(condition).abs() >= CANDIDATE_CONSTANT);
-        let families = different.iter().map(|&i| self.conditions[i].family);
+        let families = different
+            .iter()
+            .map(|&i| self.schedule.conditions[i].family);
         if families.collect::<BTreeSet<_>>().len() <= DIFFERENT_FAMILIES {
             return None;
         }
-        Some((ScreenPhase::Round, singles_with_plain(&different)))
+        plan_singles(&different)
     }
 
     /// Returns the trials of a seed test if plain trials differ.
@@ -239,22 +142,19 @@ impl Screen {
 
     /// Returns more plain trials if seeds are untested, and only trials of halves differ or there is nothing else to try.
     fn plan_late_seeds(&self) -> Option<PlannedBlock> {
-        let has = |role| self.conditions.iter().any(|c| c.role == role);
+        let has = |role| self.schedule.conditions.iter().any(|c| c.role == role);
         let is_open = self.evidence.plain.trials < MOST_PLAIN && !self.has_claim();
         let may_matter = self.evidence.halves.is_mixed() || !has(ConditionRole::Tried);
         if has(ConditionRole::Seed) && is_open && may_matter && !self.evidence.plain.is_mixed() {
-            return Some((ScreenPhase::Plain, first_trials()));
+            return Some(plan_plain());
         }
         None
     }
 
     /// Begins the test of the first family of seeds without one.
     fn begin_seed_test(&mut self) -> Option<()> {
-        let mut seeds = self.conditions_with(|role| role == ConditionRole::Seed);
         let is_tested = |family| self.seed_tests.iter().any(|test| test.family == family);
-        let mut families = seeds.iter().map(|&seed| self.conditions[seed].family);
-        let family = families.find(|family| !is_tested(*family))?;
-        seeds.retain(|&seed| self.conditions[seed].family == family);
+        let (family, seeds) = self.schedule.untested_seeds(is_tested)?;
         let level = self.levels.level_of_seeds();
         self.seed_tests.push(SeedTest::new(family, &seeds, level));
         Some(())
@@ -270,7 +170,7 @@ impl Screen {
             .filter(|&condition| {
                 !self
                     .evidence
-                    .is_explained_by_sham(condition, &self.conditions)
+                    .is_explained_by_sham(condition, &self.schedule.conditions)
             })
             .map(|condition| (condition, self.evidence_of(condition)))
             .chain(seeds)
@@ -312,28 +212,29 @@ impl Screen {
 
     /// Returns the conditions that may become candidates.
     fn open_conditions(&self) -> Vec<usize> {
-        let mut open = self.conditions_with(|role| role == ConditionRole::Tried);
+        let mut open = self.schedule.conditions_with(ConditionRole::Tried);
         open.retain(|&condition| self.is_open(condition));
         open
     }
 
     /// Returns whether a condition is not tested, and of a family without a claim.
     pub(super) fn is_open(&self, condition: usize) -> bool {
-        let family = self.conditions[condition].family;
+        let family = self.schedule.conditions[condition].family;
         let mut claimed = self.claimed_conditions().into_iter();
-        !claimed.any(|other| self.conditions[other].family == family)
+        !claimed.any(|other| self.schedule.conditions[other].family == family)
             && !self.tests.iter().any(|test| test.conditions == [condition])
     }
 
     /// Returns whether a seed explains the failures.
     fn has_seed_claim(&self) -> bool {
         let mut claimed = self.claimed_conditions().into_iter();
-        claimed.any(|condition| self.conditions[condition].role == ConditionRole::Seed)
+        claimed.any(|condition| self.schedule.conditions[condition].role == ConditionRole::Seed)
             || self.seed_tests.iter().any(SeedTest::is_claimed)
     }
 
     fn evidence_of(&self, condition: usize) -> f64 {
-        self.evidence.of_condition(condition, &self.conditions)
+        self.evidence
+            .of_condition(condition, &self.schedule.conditions)
     }
 
     /// Orders untried conditions first, then those with more evidence; if plain trials do not differ, those with fewer trials
@@ -370,28 +271,16 @@ impl Screen {
             !self.evidence.is_refused(condition)
                 && !self
                     .evidence
-                    .is_explained_by_sham(condition, &self.conditions)
+                    .is_explained_by_sham(condition, &self.schedule.conditions)
         });
         let mut doubtful = usable.clone();
         doubtful.retain(|&condition| self.evidence.is_doubtful(condition));
         if !doubtful.is_empty() {
-            return Some((ScreenPhase::Round, singles_with_plain(&doubtful)));
+            return plan_singles(&doubtful);
         }
-        let (mut harsh, mild): (Vec<usize>, Vec<usize>) = usable
-            .into_iter()
-            .partition(|&condition| self.conditions[condition].is_harsh);
-        let limit = HarshTrials::new(is_mixed);
-        harsh.retain(|&condition| self.evidence.singles[condition].trials < limit.most);
-        if !harsh.is_empty() && (self.schedule.phase == ScreenPhase::Halves || mild.is_empty()) {
-            harsh.sort_by(|&a, &b| self.compare_promise(a, b));
-            harsh.truncate(limit.conditions);
-            return Some((ScreenPhase::Round, singles_with_plain(&harsh)));
-        }
-        if mild.is_empty() {
-            return None;
-        }
-        let mut random = self.schedule.random();
-        let sets = (0..CHUNK).map(|_| draw_half(&mild, &self.conditions, &mut random));
-        Some((ScreenPhase::Halves, sets.collect()))
+        let trials_alone = |condition: usize| self.evidence.singles[condition].trials;
+        let compare_promise = |a: &usize, b: &usize| self.compare_promise(*a, *b);
+        self.schedule
+            .plan_halves(usable, is_mixed, trials_alone, compare_promise)
     }
 }

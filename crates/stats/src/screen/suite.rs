@@ -16,15 +16,11 @@ use super::block::Block;
 use super::condition::{Condition, ConditionRole, Limits, Next, Outcome};
 use super::counts::Counts;
 use super::evidence::Evidence;
-use super::halves::draw_half;
 use super::levels::Levels;
 use super::pairs::{Direction, PairTest, PairTestState};
-use super::plan::{
-    self, BETWEEN_PLAIN, CANDIDATE_CONSTANT, CHUNK, HALVES_CONSTANT, HALVES_MIXED, HarshTrials,
-    PlannedBlock, candidate_threshold, singles_with_plain,
-};
+use super::plan::{CANDIDATE_CONSTANT, HALVES_CONSTANT, HALVES_MIXED, candidate_threshold};
 use super::result::{ConditionVerdict, ScreenPhase};
-use super::schedule::Schedule;
+use super::schedule::{PlannedBlock, Schedule, plan_singles};
 use super::seeds::SeedTest;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,15 +30,12 @@ const CANDIDATE_REPEATED: f64 = 2.5;
 /// A search for the conditions under which the tests of a suite fail.
 #[derive(Debug, Clone)]
 pub struct SuiteScreen {
-    conditions: Vec<Condition>,
     schedule: Schedule<Vec<Outcome>>,
     levels: Levels,
     /// The trials before and between pairs.
     ended: Vec<SuiteTrial>,
     /// The tests that failed, with their trials.
     evidence: BTreeMap<usize, Evidence>,
-    /// The first condition that the round has not reached.
-    round_begin: usize,
     is_repeat_over: bool,
     batches: Vec<Batch>,
     /// The tests of the suite whose seeds are tested, by family.
@@ -100,12 +93,10 @@ impl SuiteScreen {
     /// Creates a screen whose claims about all tests are correct with a probability of `1 - alpha`.
     pub fn new(conditions: Vec<Condition>, alpha: f64, limits: Limits, seed: u64) -> Self {
         Self {
-            conditions,
-            schedule: Schedule::new(limits, seed),
+            schedule: Schedule::new(conditions, limits, seed),
             levels: Levels::new(alpha),
             ended: Vec::new(),
             evidence: BTreeMap::new(),
-            round_begin: 0,
             is_repeat_over: false,
             batches: Vec::new(),
             seed_tests: Vec::new(),
@@ -149,7 +140,7 @@ impl SuiteScreen {
             outcomes,
         };
         for (test, evidence) in &mut self.evidence {
-            trial.add_to(evidence, *test, &self.conditions);
+            trial.add_to(evidence, *test, &self.schedule.conditions);
         }
         let failed = (0..).zip(&trial.outcomes);
         let failed = failed.filter(|(_, outcome)| **outcome == Outcome::Failed);
@@ -157,9 +148,9 @@ impl SuiteScreen {
         self.ended.push(trial);
         for test in failed {
             self.evidence.entry(test).or_insert_with(|| {
-                let mut evidence = Evidence::new(self.conditions.len());
+                let mut evidence = Evidence::new(self.schedule.conditions.len());
                 for trial in &self.ended {
-                    trial.add_to(&mut evidence, test, &self.conditions);
+                    trial.add_to(&mut evidence, test, &self.schedule.conditions);
                 }
                 evidence
             });
@@ -212,7 +203,9 @@ impl SuiteScreen {
                 let claimed = self.claims_of(test);
                 let claimed: Vec<&[usize]> = claimed.chunks(1).collect();
                 if let Some(evidence) = self.evidence.get_mut(&test) {
-                    evidence.halves.leave_out(&claimed, &self.conditions);
+                    evidence
+                        .halves
+                        .leave_out(&claimed, &self.schedule.conditions);
                 }
             }
         }
@@ -223,7 +216,7 @@ impl SuiteScreen {
             None
         } else {
             self.plan_pairs()
-                .or_else(|| self.plan_round())
+                .or_else(|| self.schedule.plan_round(|_| true))
                 .or_else(|| self.plan_repetition())
                 .or_else(|| self.plan_seeds())
                 .or_else(|| self.plan_batch())
@@ -232,34 +225,13 @@ impl SuiteScreen {
         planned.unwrap_or((ScreenPhase::Over, Vec::new()))
     }
 
-    fn conditions_with(&self, has_role: impl Fn(ConditionRole) -> bool) -> Vec<usize> {
-        plan::conditions_with(&self.conditions, has_role)
-    }
-
     /// Returns pairs of the open batch.
     fn plan_pairs(&self) -> Option<PlannedBlock> {
         let batch = self.batches.last()?;
         if !batch.is_open() {
             return None;
         }
-        let sham = self.conditions[batch.condition].sham;
-        let count = self.schedule.limits.parallel / 2;
-        let conditions = [batch.condition];
-        let mut random = self.schedule.random();
-        let sets = plan::draw_pairs(&conditions, sham.as_slice(), count, &mut random);
-        Some((ScreenPhase::Pairs(conditions.to_vec()), sets))
-    }
-
-    /// Returns the next single conditions of the round.
-    fn plan_round(&mut self) -> Option<PlannedBlock> {
-        let mut conditions = self.conditions_with(|role| role == ConditionRole::Tried);
-        conditions.retain(|&condition| condition >= self.round_begin);
-        conditions.truncate(BETWEEN_PLAIN);
-        self.round_begin = conditions
-            .last()
-            .map_or(self.conditions.len(), |last| last + 1);
-        let sets = singles_with_plain(&conditions);
-        (!sets.is_empty()).then_some((ScreenPhase::Round, sets))
+        Some(self.schedule.plan_pairs(&[batch.condition]))
     }
 
     /// Returns the conditions under which tests ended otherwise that always ended alike without them.
@@ -273,13 +245,15 @@ impl SuiteScreen {
             .flat_map(|(&test, evidence)| {
                 let mut open = self.open_conditions(test);
                 open.retain(|&condition| {
-                    evidence.of_condition(condition, &self.conditions).abs() >= CANDIDATE_CONSTANT
+                    evidence
+                        .of_condition(condition, &self.schedule.conditions)
+                        .abs()
+                        >= CANDIDATE_CONSTANT
                 });
                 open
             })
             .collect();
-        let sets = singles_with_plain(&different.into_iter().collect::<Vec<_>>());
-        (!sets.is_empty()).then_some((ScreenPhase::Round, sets))
+        plan_singles(&different.into_iter().collect::<Vec<_>>())
     }
 
     /// Returns the trials of the seed tests of all tests whose plain trials differ.
@@ -297,14 +271,11 @@ impl SuiteScreen {
 
     /// Begins the tests of the first family of seeds without them.
     fn begin_seed_tests(&mut self) -> Option<()> {
-        let mut seeds = self.conditions_with(|role| role == ConditionRole::Seed);
         let is_tested = |family| {
             let mut tested = self.seed_tests.iter().flatten();
             tested.any(|(_, test)| test.family == family)
         };
-        let mut families = seeds.iter().map(|&seed| self.conditions[seed].family);
-        let family = families.find(|family| !is_tested(*family))?;
-        seeds.retain(|&seed| self.conditions[seed].family == family);
+        let (family, seeds) = self.schedule.untested_seeds(is_tested)?;
         let mixed = self.unexplained_tests();
         if mixed.is_empty() {
             return None;
@@ -337,7 +308,7 @@ impl SuiteScreen {
                 CANDIDATE_REPEATED
             };
             for condition in self.open_conditions(test) {
-                let measured = evidence.of_condition(condition, &self.conditions);
+                let measured = evidence.of_condition(condition, &self.schedule.conditions);
                 if measured.abs() >= needed {
                     candidates
                         .entry(condition)
@@ -371,14 +342,14 @@ impl SuiteScreen {
     fn open_conditions(&self, test: usize) -> Vec<usize> {
         let claimed = self.claims_of(test);
         let evidence = self.evidence.get(&test);
-        let mut open = self.conditions_with(|role| role == ConditionRole::Tried);
+        let mut open = self.schedule.conditions_with(ConditionRole::Tried);
         open.retain(|&condition| {
-            let family = self.conditions[condition].family;
+            let family = self.schedule.conditions[condition].family;
             let is_claimed = claimed
                 .iter()
-                .any(|&other| self.conditions[other].family == family);
-            let is_sham =
-                evidence.is_some_and(|e| e.is_explained_by_sham(condition, &self.conditions));
+                .any(|&other| self.schedule.conditions[other].family == family);
+            let is_sham = evidence
+                .is_some_and(|e| e.is_explained_by_sham(condition, &self.schedule.conditions));
             !is_claimed && !is_sham && self.find_pairs(test, condition).is_none()
         });
         open
@@ -403,24 +374,12 @@ impl SuiteScreen {
                 .filter(move |t| !t.is_half && t.set == [condition]);
             alone.map(SuiteTrial::is_counted)
         };
-        let mut usable = self.conditions_with(|role| role == ConditionRole::Tried);
+        let mut usable = self.schedule.conditions_with(ConditionRole::Tried);
         usable.retain(|&condition| singles(condition).all(|is_counted| is_counted));
-        let (mut harsh, mild): (Vec<usize>, Vec<usize>) = usable
-            .into_iter()
-            .partition(|&condition| self.conditions[condition].is_harsh);
-        let limit = HarshTrials::new(is_mixed);
-        harsh.retain(|&condition| (singles(condition).count() as u64) < limit.most);
-        if !harsh.is_empty() && (self.schedule.phase == ScreenPhase::Halves || mild.is_empty()) {
-            harsh.sort_by_key(|&condition| singles(condition).count());
-            harsh.truncate(limit.conditions);
-            return Some((ScreenPhase::Round, singles_with_plain(&harsh)));
-        }
-        if mild.is_empty() {
-            return None;
-        }
-        let mut random = self.schedule.random();
-        let sets = (0..CHUNK).map(|_| draw_half(&mild, &self.conditions, &mut random));
-        Some((ScreenPhase::Halves, sets.collect()))
+        let trials_alone = |condition: usize| singles(condition).count() as u64;
+        let compare_promise = |a: &usize, b: &usize| trials_alone(*a).cmp(&trials_alone(*b));
+        self.schedule
+            .plan_halves(usable, is_mixed, trials_alone, compare_promise)
     }
 
     fn find_pairs(&self, test: usize, condition: usize) -> Option<&PairTest> {
@@ -484,7 +443,9 @@ impl SuiteScreen {
     pub fn result_of(&self, test: usize, condition: usize) -> TestResult {
         let pairs = self.find_pairs(test, condition);
         let tried = self.evidence.get(&test).map(|evidence| {
-            let [halves, _] = evidence.halves.whole_contrast(condition, &self.conditions);
+            let [halves, _] = evidence
+                .halves
+                .whole_contrast(condition, &self.schedule.conditions);
             evidence.singles[condition].plus(halves)
         });
         let tried = tried.unwrap_or_default();
