@@ -24,12 +24,7 @@ const LN_ZERO: f64 = -745.2;
 ///
 /// [`clean_runs_to_exclude_half`] also excludes a fix that only halves the rate.
 pub fn clean_runs_needed(k0: u64, n0: u64, alpha: f64) -> Option<u64> {
-    debug_assert!(alpha > 0.0 && alpha < 1.0);
-    if k0 == 0 {
-        return None;
-    }
-    let limit = alpha.ln() + 1e-12;
-    first_true(u64::MAX - n0, |m| ln_unchanged(k0, n0, m) <= limit)
+    clean_runs_needed_effective(k0, n0, 1.0, alpha)
 }
 
 /// Returns the probability that `m` clean runs follow `k0` failures in `n0` runs if the program is unchanged and
