@@ -5,7 +5,7 @@ use provoke_autopsy::{CommandEnvironment, LoaderSettings, find_libraries};
 use provoke_survey as survey;
 use provoke_sys::cgroup::{CgroupObstacle, SlotGroup, TrialGroup};
 use provoke_sys::core_pattern::{self, CoreDestination};
-use provoke_sys::host::{self, field_of};
+use provoke_sys::host::{self, field_of, read_trimmed};
 use provoke_sys::{limits, spawn};
 use std::ffi::OsStr;
 use std::fs;
@@ -177,11 +177,6 @@ fn counts_oom_kills() -> bool {
         let paths: Vec<PathBuf> = group.paths().map(Path::to_owned).collect();
         TrialGroup::move_into(&paths).is_some_and(|mut group| group.new_oom_kills().is_some())
     })
-}
-
-fn read_trimmed(file: &str) -> Option<String> {
-    let text = fs::read_to_string(file).ok()?;
-    Some(text.trim().to_owned())
 }
 
 fn is_there(name: &str) -> bool {

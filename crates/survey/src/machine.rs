@@ -1,8 +1,7 @@
 //! Collects facts about the machine: CPU, kernel, memory, limits, container, graphics.
 
 use provoke_model::{Host, Survey};
-
-use provoke_sys::host::field_of;
+use provoke_sys::host::{field_of, read_trimmed};
 use provoke_sys::{cgroup, host, limits};
 use std::fs;
 use std::path::Path;
@@ -68,11 +67,6 @@ pub(super) fn survey_machine(survey: &mut Survey) {
     add_graphics(survey);
 }
 
-fn read_trimmed(file: impl AsRef<Path>) -> Option<String> {
-    let text = fs::read_to_string(file).ok()?;
-    Some(text.trim().to_owned())
-}
-
 /// Returns the active setting, which is in brackets.
 fn huge_pages() -> Option<String> {
     let modes = read_trimmed("/sys/kernel/mm/transparent_hugepage/enabled")?;
@@ -82,14 +76,17 @@ fn huge_pages() -> Option<String> {
 
 /// Describes the machine on which provoke runs.
 pub fn this_host() -> Host {
-    let facts = host::host_facts();
+    let [name, kernel, arch] = host::system_names();
+    let read_field = |file, field| field_of(&fs::read_to_string(file).ok()?, field);
+    let memory = read_field("/proc/meminfo", "MemTotal")
+        .and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
     Host {
-        name: facts.name,
-        kernel: facts.kernel,
-        arch: facts.arch,
-        cpu: facts.cpu,
-        cpus: facts.cpus,
-        memory: facts.memory,
+        name,
+        kernel,
+        arch,
+        cpu: read_field("/proc/cpuinfo", "model name").unwrap_or_default(),
+        cpus: host::cpu_count(),
+        memory: memory.map_or(0, |kib| kib * 1024),
     }
 }
 

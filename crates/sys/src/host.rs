@@ -14,23 +14,6 @@ pub fn monotonic_now() -> Duration {
     Duration::try_from(now).unwrap_or_default()
 }
 
-/// Facts about this machine, as far as they are known.
-#[derive(Clone, Debug, Default)]
-pub struct HostFacts {
-    /// Host name.
-    pub name: String,
-    /// Kernel name and release.
-    pub kernel: String,
-    /// CPU architecture.
-    pub arch: String,
-    /// CPU model.
-    pub cpu: String,
-    /// CPUs that this process may use.
-    pub cpus: u32,
-    /// Physical memory in bytes.
-    pub memory: u64,
-}
-
 /// Returns the number of CPUs that this process may use.
 pub fn cpu_count() -> u32 {
     static COUNT: LazyLock<u32> = LazyLock::new(|| {
@@ -40,26 +23,17 @@ pub fn cpu_count() -> u32 {
     *COUNT
 }
 
-/// Collects the facts.
-pub fn host_facts() -> HostFacts {
+/// Returns the name of this machine, the name and release of its kernel, and its CPU architecture.
+pub fn system_names() -> [String; 3] {
     let system = rustix::system::uname();
     let words = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
-    HostFacts {
-        name: words(system.nodename()),
-        kernel: format!("{} {}", words(system.sysname()), words(system.release())),
-        arch: words(system.machine()),
-        cpu: read_field("/proc/cpuinfo", "model name").unwrap_or_default(),
-        cpus: cpu_count(),
-        memory: read_field("/proc/meminfo", "MemTotal")
-            .and_then(|text| text.split(' ').next()?.parse::<u64>().ok())
-            .map_or(0, |kib| kib * 1024),
-    }
+    let kernel = format!("{} {}", words(system.sysname()), words(system.release()));
+    [words(system.nodename()), kernel, words(system.machine())]
 }
 
 /// Returns the identifier of the running kernel, which is a new one after each start of the machine.
 pub fn boot_id() -> String {
-    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id");
-    id.unwrap_or_default().trim().to_owned()
+    read_trimmed("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }
 
 /// Returns the number of OOM-killed processes of this machine since boot.
@@ -113,8 +87,10 @@ pub fn kernel_log_is_readable() -> bool {
         .is_ok()
 }
 
-fn read_field(file: &str, name: &str) -> Option<String> {
-    field_of(&fs::read_to_string(file).ok()?, name)
+/// Returns the text of a file, without white space around it.
+pub fn read_trimmed(file: impl AsRef<Path>) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    Some(text.trim().to_owned())
 }
 
 /// Returns the value of a field from the first line such as `model name : …`.
