@@ -2,6 +2,7 @@
 
 use super::candidates::{
     CandidateReport, candidate_noun, candidates_of, candidates_seen, end_names, is_fixed,
+    searched_section,
 };
 use super::culprit_checks::{
     EarlierFailingVersion, EarlierFailureMeaning, LocalCheck, RateRise, describe_contradiction,
@@ -12,7 +13,9 @@ use crate::answer::{
     AnswerText, NOT_KNOWN, NOT_REPRODUCED, VariantSummary, format_confidence,
     independence_assumptions, one_of, sentence_and_assumptions, tested_variants,
 };
-use crate::search::{not_tested, reproduction_needed, search_assumptions, ways_to_reproduce};
+use crate::search::{
+    not_tested, reproduction_needed, search_assumptions, searches_any_failure, ways_to_reproduce,
+};
 use crate::{Answer, EarlierTrialsReport, Policy as _, RaiseReport, StopRule, Verdict};
 use provoke_model::{Boundary, Candidate, VariantId};
 use provoke_state::State;
@@ -249,7 +252,7 @@ impl BisectAnswer {
             Some(setting) => {
                 format!("{agree} with {setting}; search again without --raise-rate")
             }
-            None if takes_any_failure(state) => {
+            None if searches_any_failure(&state.goal) => {
                 format!("{agree}: start {begin}, or count one failure with --only")
             }
             None => format!("{agree}: start {begin}"),
@@ -596,12 +599,6 @@ pub fn search_log(answer: &Answer) -> Option<String> {
     answer.numbers().map(BisectAnswer::log)
 }
 
-/// Returns whether every failure counts.
-fn takes_any_failure(state: &State) -> bool {
-    let question = state.goal.question.as_search();
-    question.is_some_and(|question| question.any_failure)
-}
-
 /// Returns whether the first or the last bad candidate is searched, in the order of the user's list.
 fn searched_end(state: &State) -> &'static str {
     if is_fixed(state) { "last" } else { "first" }
@@ -615,11 +612,7 @@ fn searched_merge(state: &State) -> Option<&Candidate> {
 
 /// Returns the boundaries found so far.
 fn found_boundaries(state: &State, search: &BisectProgress) -> Vec<Boundary> {
-    let section = state
-        .trials
-        .space
-        .as_ref()
-        .and_then(|space| space.section.as_ref());
+    let section = searched_section(state);
     let (first, mut boundaries) = section.map_or((0, Vec::new()), |section| {
         (section.from, section.found.clone())
     });

@@ -2,7 +2,7 @@
 
 use super::{BisectPolicy, BisectProgress};
 use crate::{Policy as _, Reproduction, Verdict};
-use provoke_model::Candidate;
+use provoke_model::{AlternatingSection, Candidate};
 use provoke_state::State;
 use serde::Serialize;
 
@@ -43,6 +43,11 @@ impl CandidateReport {
             None
         }
     }
+}
+
+/// Returns the section of a longer list that is searched.
+pub(super) fn searched_section(state: &State) -> Option<&AlternatingSection> {
+    state.trials.space.as_ref()?.section.as_ref()
 }
 
 /// Returns whether a fix is searched instead of a bug.

@@ -2,6 +2,7 @@
 //! more follow every search that found a boundary.
 
 use super::answer::boundaries_of;
+use super::candidates::searched_section;
 use super::{BisectPolicy, BisectProgress};
 use crate::{Answer, Verdict};
 use provoke_model::{
@@ -94,12 +95,7 @@ pub fn search_merged(
 
 /// Returns whether an earlier search found a boundary, so that this one may well find none.
 pub fn follows_boundary(state: &State) -> bool {
-    let section = state
-        .trials
-        .space
-        .as_ref()
-        .and_then(|space| space.section.as_ref());
-    section.is_some_and(|section| !section.found.is_empty())
+    searched_section(state).is_some_and(|section| !section.found.is_empty())
 }
 
 /// Returns the searched list as a section of the longer list.
