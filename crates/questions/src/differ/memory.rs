@@ -261,12 +261,12 @@ impl DifferMemory {
     }
 
     fn compare(&self, error: f64) -> PathComparison {
-        let trials: Vec<PathTrial> = self
-            .trials
-            .iter()
-            .map(|trial| self.describe(trial))
-            .collect();
-        compare_paths(&self.points.described(), &trials, error)
+        compare_paths(&self.points.described(), &self.path_trials(), error)
+    }
+
+    fn path_trials(&self) -> Vec<PathTrial> {
+        let trials = self.trials.iter();
+        trials.map(|trial| self.describe(trial)).collect()
     }
 
     fn describe(&self, trial: &RecordedTrial) -> PathTrial {
@@ -347,12 +347,7 @@ impl DifferMemory {
     /// Ends the trials that record only functions: those that follow are compared alone, and also record the blocks of the
     /// functions that may differ.
     fn begin_second_stage(&mut self, comparison: PathComparison) {
-        let trials: Vec<PathTrial> = self
-            .trials
-            .iter()
-            .map(|trial| self.describe(trial))
-            .collect();
-        let inside = choose_functions(&self.points, &comparison, &trials);
+        let inside = choose_functions(&self.points, &comparison, &self.path_trials());
         // A program without native code has nothing to look into.
         self.is_answered = inside.is_empty() && has_clear_lead(&comparison);
         self.first_stage = Some(FirstStage {
