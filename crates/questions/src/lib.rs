@@ -35,6 +35,8 @@ mod ramp;
 mod rate;
 mod reduce;
 mod reruns;
+#[cfg(test)]
+mod samples;
 mod search;
 mod stop_rule;
 mod why;

@@ -162,7 +162,7 @@ impl ExaminedFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hunt::held_trials::samples::exit;
+    use crate::samples::exit;
     use provoke_model::{EvidenceDepth, SignatureId};
 
     fn shown(ends: &[TrialEnd]) -> ShownFailures {

@@ -320,6 +320,7 @@ fn count_trial(counts: &mut HeldCounts, is_reached: bool, failed: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::samples::exit;
     use provoke_model::trial_seed;
 
     #[test]
@@ -374,7 +375,7 @@ mod tests {
 
     /// Examines a hold until it is claimed, at most with all fresh trials. The random numbers follow from `seed`.
     fn examine(program: Program, number: u64, seed: u64) -> Examination {
-        let crash = samples::exit(1);
+        let crash = exit(1);
         let mut drawn = 0;
         let mut fails = |rate: f64| {
             drawn += 1;
@@ -469,7 +470,7 @@ pub(super) mod samples {
     use super::*;
     use crate::hunt::attempts::hold_at;
     use crate::search::SearchedFailure;
-    use provoke_model::{CodePoint, EvidenceDepth, Failure, LearnedPoint, Signature, SignatureId};
+    use provoke_model::{CodePoint, LearnedPoint};
 
     pub(in crate::hunt) fn point(address: u64) -> HoldPoint {
         HoldPoint::Code(CodePoint {
@@ -488,24 +489,6 @@ pub(super) mod samples {
             name: None,
             line: None,
             is_library: false,
-        }
-    }
-
-    /// Returns the failure of a program that exits with this code, without a message.
-    pub(in crate::hunt) fn exit(code: i32) -> Failure {
-        Failure {
-            kind: FailureKind::Exit { code },
-            signature: Signature {
-                id: SignatureId(code.unsigned_abs()),
-                title: format!("exit {code}"),
-                depth: EvidenceDepth::Status,
-                also: Vec::new(),
-                placed: false,
-                family: None,
-                families: Vec::new(),
-            },
-            sites: Vec::new(),
-            functions: Vec::new(),
         }
     }
 

@@ -94,17 +94,9 @@ fn is_in_window(held_trials: &HeldTrials, examined: &Examination, neighbour: &Ne
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::FailureCounts;
     use crate::hunt::attempts::hold_at;
-    use crate::hunt::held_trials::samples::any_failure;
-    use provoke_model::{CodePoint, HuntQuestion};
-
-    fn code_point(address: u64) -> HoldPoint {
-        HoldPoint::Code(CodePoint {
-            object: "/program".into(),
-            address,
-        })
-    }
+    use crate::hunt::held_trials::samples;
+    use provoke_model::HuntQuestion;
 
     fn call_point(call: u64) -> HoldPoint {
         HoldPoint::Call { process: 0, call }
@@ -134,14 +126,7 @@ mod tests {
         let examination = Examination {
             neighbours: rows_of_points(moved.collect(), &point(examined)),
             holds: holds_at(examined),
-            number: 1,
-            fresh: HeldCounts::default(),
-            failure: any_failure(),
-            control: FailureCounts::default(),
-            may_hang: false,
-            hung_trials: 0,
-            example: None,
-            anchors: Vec::new(),
+            ..samples::examination(&[], 0)
         };
         while let Some(holds) = untried_neighbour(&memory, &examination, &[]) {
             let number = match &holds[0].point {
@@ -158,7 +143,9 @@ mod tests {
 
     #[test]
     fn points_are_tried_outward_until_both_ends_of_the_window_are_known() {
-        let mut tried = tried_points(code_point, 500, &[], |number| (498..=503).contains(&number));
+        let mut tried = tried_points(samples::point, 500, &[], |number| {
+            (498..=503).contains(&number)
+        });
         assert!(matches!(tried[..2], [499, 501] | [501, 499]), "{tried:?}");
         tried.sort_unstable();
         let near: Vec<u64> = (494..=507).filter(|number| *number != 500).collect();
@@ -168,7 +155,7 @@ mod tests {
     #[test]
     fn points_around_an_earlier_failure_elsewhere_are_tried() {
         let fails = |number: u64| number == 500 || (600..=602).contains(&number);
-        let mut tried = tried_points(code_point, 500, &[300, 601], fails);
+        let mut tried = tried_points(samples::point, 500, &[300, 601], fails);
         tried.sort_unstable();
         let near: Vec<u64> = (496..=504).chain(596..=606).collect();
         let near: Vec<u64> = near.into_iter().filter(|number| *number != 500).collect();
@@ -177,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_number_of_tried_points_is_limited() {
-        let tried = tried_points(code_point, 500, &[], |_| true);
+        let tried = tried_points(samples::point, 500, &[], |_| true);
         assert_eq!(tried.len(), MAX_NEIGHBOURS - 1);
         let farthest = tried.iter().map(|number| number.abs_diff(500)).max();
         assert_eq!(farthest, Some(75));

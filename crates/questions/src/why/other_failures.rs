@@ -243,27 +243,10 @@ impl OtherFailure<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use provoke_model::{EvidenceDepth, SignatureId};
+    use crate::samples::exit;
 
     const CONDITIONS: usize = 45;
     const SEARCHES: usize = 500;
-
-    fn exit(code: i32) -> Failure {
-        Failure {
-            kind: FailureKind::Exit { code },
-            signature: Signature {
-                id: SignatureId(code.unsigned_abs()),
-                title: format!("exit {code}"),
-                depth: EvidenceDepth::Status,
-                also: Vec::new(),
-                placed: false,
-                family: None,
-                families: Vec::new(),
-            },
-            sites: Vec::new(),
-            functions: Vec::new(),
-        }
-    }
 
     /// Returns the conditions under which another failure than exit 3 is more frequent.
     fn conditions_of_others(ends: &TrialEnds) -> Vec<usize> {
