@@ -29,12 +29,8 @@ const MESSAGES: usize = 4096;
 
 /// A connection to a worker. When it is dropped, the process that carries it is killed; the worker then ends.
 pub(super) struct WorkerConnection {
-    pub(super) host: String,
-    reader: BufReader<UnixStream>,
+    pub(super) receiver: WorkerReceiver,
     writer: UnixStream,
-    messages: MessageTail,
-    unread: Vec<u8>,
-    carrier: CarrierProcess,
 }
 
 /// The half of a connection that receives.
@@ -77,19 +73,21 @@ impl WorkerConnection {
             UnixStream::from_std(stream)
         };
         Ok(Self {
-            host: host.to_owned(),
             writer: to_async(stream.try_clone()?)?,
-            reader: BufReader::new(to_async(stream)?),
-            messages: MessageTail::read(to_async(messages)?),
-            unread: Vec::new(),
-            carrier,
+            receiver: WorkerReceiver {
+                host: host.to_owned(),
+                reader: BufReader::new(to_async(stream)?),
+                messages: MessageTail::read(to_async(messages)?),
+                unread: Vec::new(),
+                _carrier: carrier,
+            },
         })
     }
 
     /// Returns the next line of text.
     pub(super) async fn read_text(&mut self) -> io::Result<String> {
         let mut bytes = Vec::new();
-        let mut reader = (&mut self.reader).take(MESSAGES as u64);
+        let mut reader = (&mut self.receiver.reader).take(MESSAGES as u64);
         if reader.read_until(b'\n', &mut bytes).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -100,22 +98,22 @@ impl WorkerConnection {
         self.writer.write_all(bytes).await
     }
 
-    /// Returns the last line that the process wrote to stderr.
-    pub(super) async fn last_message(&mut self) -> Option<String> {
-        self.messages.last_line().await
-    }
-
     /// Gives the plan to the worker, and waits until it is ready.
     pub(super) async fn begin(
-        mut self,
+        self,
         task: &WorkerTask,
     ) -> Result<(WorkerReceiver, UnixStream, WorkerGreeting), HostError> {
-        let host = self.host.clone();
+        let Self {
+            mut receiver,
+            mut writer,
+        } = self;
+        let host = receiver.host.clone();
         let fail = |reason: &str| HostError::new(&host, reason);
         let greeting = timeout(GREET_WITHIN, async {
-            send_line(&mut self.writer, task).await?;
+            send_line(&mut writer, task).await?;
             loop {
-                match next_reply(&mut self.reader, &mut self.unread, GREET_WITHIN, |_| {}).await? {
+                let (reader, unread) = (&mut receiver.reader, &mut receiver.unread);
+                match next_reply(reader, unread, GREET_WITHIN, |_| {}).await? {
                     WorkerReply::Alive => {}
                     reply => return Ok::<_, io::Error>(reply),
                 }
@@ -124,7 +122,7 @@ impl WorkerConnection {
         let greeting = match greeting.await {
             Err(_) => return Err(fail("its worker does not respond")),
             Ok(Err(error)) => {
-                return Err(match self.messages.last_line().await {
+                return Err(match receiver.last_message().await {
                     Some(message) => fail(&message),
                     None => fail(&format!("its worker ended: {error}")).with_hint(
                         "the command that reaches the host must forward stdin and stdout",
@@ -143,14 +141,7 @@ impl WorkerConnection {
             }
             Ok(Ok(_)) => return Err(fail("its worker sent an unexpected message")),
         };
-        let receiver = WorkerReceiver {
-            host: self.host,
-            reader: self.reader,
-            messages: self.messages,
-            unread: self.unread,
-            _carrier: self.carrier,
-        };
-        Ok((receiver, self.writer, greeting))
+        Ok((receiver, writer, greeting))
     }
 }
 

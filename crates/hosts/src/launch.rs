@@ -38,14 +38,19 @@ pub(super) async fn start_worker(
     let exchange = exchange_binary(&mut connection, launch, binary);
     let reason = match exchange.await {
         Ok(()) => return Ok(connection),
-        Err(failure) if is_closed(&failure) => connection.last_message().await,
+        Err(failure) if is_closed(&failure) => connection.receiver.last_message().await,
         Err(failure) if failure.kind() == io::ErrorKind::TimedOut => {
             Some("it does not respond".to_owned())
         }
-        Err(failure) => return Err(HostError::new(&connection.host, failure.to_string())),
+        Err(failure) => {
+            return Err(HostError::new(
+                &connection.receiver.host,
+                failure.to_string(),
+            ));
+        }
     };
     Err(error(
-        &connection.host,
+        &connection.receiver.host,
         reason.unwrap_or_else(|| "the connection was closed".to_owned()),
     ))
 }
@@ -107,7 +112,7 @@ async fn exchange_binary(
         None => read_system(connection).await?,
     };
     if launch.names_itself && !name.is_empty() {
-        connection.host = name;
+        connection.receiver.host = name;
     }
     let own_system = format!("Linux {}", std::env::consts::ARCH);
     if system != own_system {
