@@ -1,6 +1,6 @@
 //! Speaks the protocol of the debugger of Node.js.
 
-use provoke_model::Frame;
+use provoke_model::{Frame, parse_untrusted_json};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 /// Calls that are kept.
 const CALLS: usize = 32;
-/// Bytes that are read.
+/// Bytes that are read, and those of one message.
 const LONGEST: u64 = 8 << 20;
+const LONGEST_MESSAGE: u64 = 1 << 20;
 /// The requests: events about each script, then the calls at the next statement.
 const REQUESTS: [&str; 2] = [
     r#"{"id":1,"method":"Debugger.enable"}"#,
@@ -167,9 +168,12 @@ fn read_message(reader: &mut impl io::Read) -> io::Result<Message> {
         }
         short => u64::from(short),
     };
+    if length > LONGEST_MESSAGE {
+        return Err(io::Error::other("it sent too long a message"));
+    }
     let mut text = Vec::new();
-    reader.take(length.min(LONGEST)).read_to_end(&mut text)?;
-    Ok(serde_json::from_slice(&text)?)
+    reader.take(length).read_to_end(&mut text)?;
+    Ok(parse_untrusted_json(&text)?)
 }
 
 fn frame_of_call(call: &Call, scripts: &BTreeMap<String, String>) -> Frame {
