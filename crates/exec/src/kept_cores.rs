@@ -17,10 +17,10 @@ const SHARE: u64 = 4;
 /// Cores that were kept so far.
 #[derive(Debug, Default)]
 pub struct KeptCores {
-    /// Bytes of the cores of failures, without those that were added last.
+    /// Bytes of all cores but those of the latest failure.
     bytes: u64,
-    /// Bytes of the cores that were added last. They may be those that another host reports.
-    last: u64,
+    /// Bytes of the cores of the latest failure. Until they arrive from another host, this is the number that it reports.
+    latest: u64,
     signatures: BTreeSet<SignatureId>,
 }
 
@@ -38,7 +38,7 @@ impl KeptCores {
         let sizes = cores.filter_map(|core| files::metadata_itself(&core).ok());
         Self {
             bytes: sizes.map(|metadata| metadata.blocks() * 512).sum(),
-            last: 0,
+            latest: 0,
             signatures: BTreeSet::new(),
         }
     }
@@ -60,7 +60,7 @@ impl KeptCores {
         });
         let free = folder.and_then(|folder| host::free_space(&folder));
         let is_known = self.signatures.contains(&signature);
-        self.settle(0);
+        self.add_latest();
         let kept_bytes = self.bytes.saturating_add(bytes);
         let why_not = if !is_known && self.signatures.len() >= SIGNATURES {
             Some(format!("{SIGNATURES} different failures have cores"))
@@ -78,23 +78,20 @@ impl KeptCores {
         };
         if why_not.is_none() {
             self.signatures.insert(signature);
-            self.last = bytes;
+            self.latest = bytes;
         }
         why_not
     }
 
-    /// Counts the cores that were added last again, now that those of another host have arrived.
+    /// Counts the cores of the latest failure as they have arrived from another host.
     pub fn count_arrived(&mut self, observation: &mut Observation) {
-        let sizes = all_cores(observation).map(|core| size_on_disk(core).unwrap_or(0));
-        let arrived = sizes.sum::<u64>();
-        let missing = self.last.saturating_sub(arrived);
-        self.settle(missing);
+        let sizes = all_cores(observation).filter_map(|core| size_on_disk(core));
+        self.latest = self.latest.min(sizes.sum());
     }
 
-    /// Adds the last cores, of which some bytes are missing, to the others.
-    fn settle(&mut self, missing: u64) {
-        let last = std::mem::take(&mut self.last);
-        self.bytes = self.bytes.saturating_add(last.saturating_sub(missing));
+    /// Adds the cores of the latest failure to the others.
+    fn add_latest(&mut self) {
+        self.bytes = self.bytes.saturating_add(std::mem::take(&mut self.latest));
     }
 }
 
@@ -196,7 +193,7 @@ mod tests {
             ),
             None
         );
-        kept.settle(0);
+        kept.add_latest();
         let again = KeptCores::of_interrupted_run(folder.path());
         assert_eq!(again.bytes, kept.bytes);
         kept.bytes = BYTES;
@@ -221,8 +218,8 @@ mod tests {
             ..Observation::default()
         };
         assert_eq!(kept.add_failure(SignatureId(1), &mut observation), None);
-        assert_eq!(kept.last, 1 << 20);
+        assert_eq!(kept.latest, 1 << 20);
         kept.count_arrived(&mut observation);
-        assert_eq!((kept.bytes, kept.last), (0, 0));
+        assert_eq!((kept.bytes, kept.latest), (0, 0));
     }
 }

@@ -124,7 +124,7 @@ pub struct Lever {
     pub container_option: Option<&'static str>,
     /// What to do in containers instead, where this lever has no effect; `None` if it has.
     instead_in_containers: Option<&'static str>,
-    /// What a search for the conditions of a failure does with it, if it can do something. Without a family, its name is one.
+    /// How a search for the conditions of a failure uses it, if it does. Without a family, its name is the family.
     search: Option<LeverSearch>,
     /// Checks that this machine can set the value for trials, and completes their plan. By default, finds an obstacle, and
     /// tries the start of a trial.

@@ -21,7 +21,7 @@ pub(super) const SEARCH: LeverSearch = LeverSearch {
     cause_if_removed: None,
 };
 
-/// A lever without a flag of its own, which replaces its value and has an effect on all trials.
+/// A lever that only `--under` sets, whose later value replaces the earlier one, and which has an effect on all trials.
 pub(super) const LEVER: Lever = Lever {
     name: "",
     about: "",

@@ -82,7 +82,7 @@ struct ObjectCount {
 
 /// An object or a list that has not ended.
 struct OpenValue {
-    /// Members that are not counted any more.
+    /// Members that may still follow without being counted.
     uncounted: usize,
     is_in_long_list: bool,
 }
